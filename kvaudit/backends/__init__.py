@@ -1,0 +1,1 @@
+"""Backends behind the port of `core.backend`, and the torch launch API."""

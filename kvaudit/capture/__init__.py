@@ -1,0 +1,1 @@
+"""What an engine calls: one-call dumps, recorders, adapters."""

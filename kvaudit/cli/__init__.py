@@ -1,0 +1,1 @@
+"""The commands, and the one place where exceptions become exit codes."""

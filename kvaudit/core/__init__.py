@@ -1,0 +1,1 @@
+"""The meaning as data: numpy only; no screen, no file, no device."""

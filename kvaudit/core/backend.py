@@ -1,0 +1,92 @@
+"""The port between the audit and whatever computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.constants import LaunchTag
+from kvaudit.core.kv_column import KvColumn
+
+
+class Backend(Protocol):
+    """Computes what the audit asks for. All arrays are numpy; a device copies inside.
+
+    Slots of `records` are indices into it, as the kernels see them (DESIGN.md 3): 0 is padding, a
+    negative predecessor is a chain head. One instance serves one run and is not shared by threads.
+    """
+
+    @property
+    def name(self) -> str:
+        """`cuda`, `cpu` or `reference`."""
+        ...
+
+    @property
+    def device(self) -> str:
+        """What it runs on, for people: a GPU's name, or the CPU with its threads."""
+        ...
+
+    def fold(self, column: KvColumn, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Source hash of each of the rows of a column, over its read_bytes.
+
+        Checks the digests of every chunk it reads in the same pass.
+
+        Args:
+            column: the KV bytes.
+            rows: rows to fold, shape [n], int64, strictly ascending.
+
+        Returns:
+            shape [n], uint64.
+
+        Raises:
+            FileCorrupt: a chunk's digest differs.
+        """
+        ...
+
+    def combine(self, source_hashes: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+        """real_kv_hash of each slot from its sources' hashes, in fold order; shape [n], uint64.
+
+        Args:
+            source_hashes: at least one array of shape [n], uint64.
+        """
+        ...
+
+    def slot_hashes(
+        self, records: NDArray[np.int64], slot_indices: NDArray[np.int64]
+    ) -> NDArray[np.uint64]:
+        """slot_hash of each slot, shape [n], uint64; CHAIN_ANCHOR for a negative one.
+
+        Args:
+            records: shape [num_slots, 4], int64.
+            slot_indices: shape [n], int64, below num_slots.
+        """
+        ...
+
+    def verify(
+        self,
+        *,
+        records: NDArray[np.int64],
+        slot_indices: NDArray[np.int64],
+        expected_tokens: NDArray[np.int64],
+        expected_positions: NDArray[np.int64],
+        prev_slot_indices: NDArray[np.int64],
+        real_kv_hashes: NDArray[np.uint64] | None,
+        tag: LaunchTag,
+        check_expected_token: bool,
+    ) -> NDArray[np.uint32]:
+        """Reason bits of each entry, shape [n], uint32, in entry order.
+
+        Args:
+            records: shape [num_slots, 4], int64.
+            slot_indices: shape [n], int64.
+            expected_tokens: shape [n], int64.
+            expected_positions: shape [n], int64.
+            prev_slot_indices: shape [n], int64.
+            real_kv_hashes: expected combined hash of each entry, shape [n], uint64; None expects 0.
+            tag: the launch tag.
+            check_expected_token: whether tokens are judged.
+        """
+        ...

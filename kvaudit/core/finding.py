@@ -1,0 +1,68 @@
+"""A diagnosed cause with what it explains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Severity(StrEnum):
+    """How much a finding weighs against `--fail-on`."""
+
+    NOTE = "note"
+    WARNING = "warning"
+    ERROR = "error"
+
+    @property
+    def rank(self) -> int:
+        """Order of weight: note 0, warning 1, error 2."""
+        return list(Severity).index(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One cause, named by a rule.
+
+    Fields:
+        rule: stable id, such as `KV101`.
+        name: stable name, such as `slot-alias`.
+        severity: None for an alternative, which never fails a run.
+        summary: one sentence for people; slots in both numberings.
+        slots: slots concerned, ascending, in the engine's numbering.
+        request_ids: requests concerned, in input order.
+        pool: the pool's name.
+        rank: the pool's rank; None when not given.
+        evidence: what the rule saw, by name; JSON values only.
+        alternatives: rule ids that could explain the same rows, most likely first.
+        settled_by: what would decide between them; "" when nothing is open.
+    """
+
+    rule: str
+    name: str
+    severity: Severity | None
+    summary: str
+    slots: Sequence[int] = ()
+    request_ids: Sequence[str] = ()
+    pool: str
+    rank: int | None = None
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    alternatives: Sequence[str] = ()
+    settled_by: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The finding in the JSON report (DESIGN.md 5)."""
+        return {
+            "rule": self.rule,
+            "name": self.name,
+            "severity": None if self.severity is None else str(self.severity),
+            "summary": self.summary,
+            "slots": list(self.slots),
+            "request_ids": list(self.request_ids),
+            "pool": self.pool,
+            "rank": self.rank,
+            "evidence": dict(self.evidence),
+            "alternatives": list(self.alternatives),
+            "settled_by": self.settled_by,
+        }

@@ -1,0 +1,133 @@
+"""The port through which a pool's columns reach the kernels.
+
+`formats` implements it over a mapped file; `ArrayColumn` and `ArrayKvColumn` over arrays in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+WINDOW_BYTES = 4 << 20
+
+
+class RowColumn(Protocol):
+    """One value a row of the snapshot: records, stamped digests, digests, evidence."""
+
+    @property
+    def name(self) -> str:
+        """The column's name in the file, such as `canary.k.tail` or `stamped.v.3`."""
+        ...
+
+    def read(self) -> NDArray[Any]:
+        """The values, shape [num_rows] or [num_rows, 4], read-only; no copy where possible.
+
+        Raises:
+            FileCorrupt: a chunk's digest differs.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KvWindow:
+    """A run of rows of one KV column, small enough to stay in a core's cache.
+
+    Fields:
+        first_row: the row of the snapshot that data[0] is.
+        data: the KV bytes, shape [num_rows, row_bytes], uint8, read-only.
+        check: compares the digests of the chunks whose first byte lies in this window with those
+            written in the file; raises FileCorrupt. Call it in the pass that reads `data`.
+    """
+
+    first_row: int
+    data: NDArray[np.uint8]
+    check: Callable[[], None]
+
+
+class KvColumn(Protocol):
+    """The KV bytes of one layer and half, walked in windows.
+
+    Fields:
+        name: the column's name in the file, such as `kv.k.0` or `kv.side.scales`.
+        num_rows: rows of the snapshot.
+        row_bytes: bytes a row holds.
+        read_bytes: leading bytes of a row that a digest covers, at most row_bytes.
+        dtype: element type as the dumper named it (`bfloat16`), "" when unknown.
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102 - the class docstring says it
+    @property
+    def num_rows(self) -> int: ...  # noqa: D102
+    @property
+    def row_bytes(self) -> int: ...  # noqa: D102
+    @property
+    def read_bytes(self) -> int: ...  # noqa: D102
+    @property
+    def dtype(self) -> str: ...  # noqa: D102
+
+    def windows(self) -> Iterator[KvWindow]:
+        """All rows in ascending order, each in exactly one window; no copy."""
+        ...
+
+
+def _nothing_to_check() -> None:
+    """Arrays in memory carry no digests."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ArrayColumn:
+    """A RowColumn over an array in memory.
+
+    Fields:
+        name: the column's name.
+        values: one value a row, shape [num_rows] or [num_rows, 4], the column's own dtype.
+    """
+
+    name: str
+    values: NDArray[Any]
+
+    def read(self) -> NDArray[Any]:
+        """The values themselves."""
+        return self.values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ArrayKvColumn:
+    """A KvColumn over an array in memory.
+
+    Fields:
+        name: the column's name.
+        data: the KV bytes, shape [num_rows, row_bytes], uint8.
+        read_bytes: leading bytes of a row that a digest covers.
+        dtype: element type as the dumper named it.
+    """
+
+    name: str
+    data: NDArray[np.uint8]
+    read_bytes: int
+    dtype: str = ""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the column."""
+        return int(self.data.shape[0])
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes a row holds."""
+        return int(self.data.shape[1])
+
+    def windows(self) -> Iterator[KvWindow]:
+        """All rows in ascending order, at most WINDOW_BYTES a window."""
+        rows_per_window = max(1, WINDOW_BYTES // max(1, self.row_bytes))
+        for first_row in range(0, self.num_rows, rows_per_window):
+            yield KvWindow(
+                first_row=first_row,
+                data=self.data[first_row : first_row + rows_per_window],
+                check=_nothing_to_check,
+            )

@@ -1,0 +1,34 @@
+"""How a run tells whoever watches it where it is. Nobody below `cli` draws."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class RunObserver(Protocol):
+    """Receives the progress of a run; calls come from the run's own thread."""
+
+    def stage(self, name: str, total: int) -> None:
+        """A stage begins: `bytes`, `records`; total in its own unit, 0 when unknown."""
+        ...
+
+    def advance(self, amount: int) -> None:
+        """So much of the current stage is done."""
+        ...
+
+    def compiling(self) -> None:
+        """Kernels are compiled for the first time on this machine, which takes a while."""
+        ...
+
+
+class SilentObserver:
+    """A RunObserver that does nothing."""
+
+    def stage(self, name: str, total: int) -> None:
+        """Ignore it."""
+
+    def advance(self, amount: int) -> None:
+        """Ignore it."""
+
+    def compiling(self) -> None:
+        """Ignore it."""

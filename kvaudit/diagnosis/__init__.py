@@ -1,0 +1,1 @@
+"""One module a rule: pure functions from evidence to findings."""

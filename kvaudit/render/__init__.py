@@ -1,0 +1,1 @@
+"""Report -> text or JSON. Draws nothing that the Report does not say."""
