@@ -42,7 +42,7 @@ class FamilyCoverage:
 
     @property
     def ratio(self) -> float | None:
-        """checked / due; None when nothing was due."""
+        """The share checked / due; None when nothing was due."""
         return self.checked / self.due if self.due else None
 
     def to_dict(self) -> dict[str, Any]:
