@@ -74,6 +74,13 @@ class KvColumn(Protocol):
         """All rows in ascending order, each in exactly one window; no copy."""
         ...
 
+    def read_rows(self, first_row: int, last_row: int) -> NDArray[np.uint8]:
+        """The bytes of rows [first_row, last_row), shape [n, row_bytes], uint8, read-only.
+
+        For looking at a few rows and for rewriting a batch; no digest is checked.
+        """
+        ...
+
 
 def _nothing_to_check() -> None:
     """Arrays in memory carry no digests."""
@@ -131,3 +138,7 @@ class ArrayKvColumn:
                 data=self.data[first_row : first_row + rows_per_window],
                 check=_nothing_to_check,
             )
+
+    def read_rows(self, first_row: int, last_row: int) -> NDArray[np.uint8]:
+        """The bytes of rows [first_row, last_row), shape [n, row_bytes], uint8."""
+        return self.data[first_row:last_row]

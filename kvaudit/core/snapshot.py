@@ -183,7 +183,7 @@ class Snapshot:
         if self.num_rows == 0:
             return np.full(slot_indices.shape, -1, dtype=np.int64)
         if self.is_dense:
-            rows = np.subtract(slot_indices, self.slots[0], dtype=np.int64)
+            rows: NDArray[np.int64] = slot_indices - self.slots[0]
             rows[(rows < 0) | (rows >= self.num_rows)] = -1
             return rows
         rows = np.searchsorted(self.slots, slot_indices).astype(np.int64, copy=False)
