@@ -1,6 +1,7 @@
-"""The mixer on uint64, compiled by njit and by cuda.jit alike.
+"""The mixer and the slot hash on uint64, compiled by njit and by cuda.jit alike.
 
-Every operand must be a uint64: an int64 gives a wrong hash without an error.
+Every operand must be a uint64: an int64 gives a wrong hash without an error. A compiled function
+calls only compiled ones, so a body that needs another takes the compiled one: `make_<body>`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ _MULTIPLIER_2 = np.uint64(constants.SPLITMIX64_MULTIPLIER_2)
 _SHIFT_1 = np.uint64(constants.SPLITMIX64_SHIFT_1)
 _SHIFT_2 = np.uint64(constants.SPLITMIX64_SHIFT_2)
 _SHIFT_3 = np.uint64(constants.SPLITMIX64_SHIFT_3)
+_CHAIN_ANCHOR = np.uint64(constants.CHAIN_ANCHOR)
+_TOKEN = constants.RECORD_TOKEN
+_POSITION = constants.RECORD_POSITION
+_PREV_HASH = constants.RECORD_PREV_HASH
 
 
 def splitmix64(value):
@@ -21,3 +26,30 @@ def splitmix64(value):
     mixed = (value ^ (value >> _SHIFT_1)) * _MULTIPLIER_1
     mixed = (mixed ^ (mixed >> _SHIFT_2)) * _MULTIPLIER_2
     return mixed ^ (mixed >> _SHIFT_3)
+
+
+def make_mix3(compiled_splitmix64):
+    """The body of mix3, over a compiled splitmix64."""
+
+    def mix3(first, second, third):
+        hashed = compiled_splitmix64(first)
+        hashed = compiled_splitmix64(hashed ^ second)
+        return compiled_splitmix64(hashed ^ third)
+
+    return mix3
+
+
+def make_slot_hash(compiled_mix3):
+    """The body of slot_hash, over a compiled mix3."""
+
+    def slot_hash(canary_records, slot_idx):
+        # slot_idx: int64, below the number of records.
+        if slot_idx < 0:
+            return _CHAIN_ANCHOR
+        return compiled_mix3(
+            canary_records[slot_idx, _PREV_HASH],
+            canary_records[slot_idx, _TOKEN],
+            canary_records[slot_idx, _POSITION],
+        )
+
+    return slot_hash

@@ -1,0 +1,64 @@
+"""Counts and look-ups of one batch row, compiled by njit and by cuda.jit alike.
+
+Operands are int64; tables keep their own integer dtype.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kvaudit import constants
+
+_PADDING_REQUEST = constants.PADDING_REQUEST
+_NO_EXPECTED_TOKEN = np.int64(constants.NO_EXPECTED_TOKEN)
+_OUT_OF_TABLE_SLOT = np.int64(constants.OUT_OF_TABLE_SLOT)
+_NOTHING = np.int64(0)
+
+
+def num_verify_entries(req_pool_idx, prefix_len, swa_window_size):
+    """Entries that a row asks for; they end at position prefix_len - 1. int64, no overflow.
+
+    A padding row asks for none.
+    """
+    if req_pool_idx == _PADDING_REQUEST or prefix_len <= 0:
+        return _NOTHING
+    if swa_window_size == 0:
+        return prefix_len
+    return max(_NOTHING, min(prefix_len, swa_window_size))
+
+
+def num_write_entries(req_pool_idx, extend_seq_len):
+    """Entries that a row writes; a padding row writes none. int64."""
+    if req_pool_idx == _PADDING_REQUEST:
+        return _NOTHING
+    return max(_NOTHING, extend_seq_len)
+
+
+def table_slot(req_to_token, req_pool_idx, position):
+    """The slot at a position of a request; OUT_OF_TABLE_SLOT outside the table. int64."""
+    if req_pool_idx < 0 or req_pool_idx >= req_to_token.shape[0]:
+        return _OUT_OF_TABLE_SLOT
+    if position < 0 or position >= req_to_token.shape[1]:
+        return _OUT_OF_TABLE_SLOT
+    return np.int64(req_to_token[req_pool_idx, position])
+
+
+def mapped_slot(full_to_swa_index_mapping, slot_idx):
+    """A slot through the full-to-SWA map; OUT_OF_TABLE_SLOT outside it. int64.
+
+    A negative slot passes unchanged, and so does every slot when the map is empty: no map.
+    """
+    if slot_idx < 0 or full_to_swa_index_mapping.shape[0] == 0:
+        return slot_idx
+    if slot_idx >= full_to_swa_index_mapping.shape[0]:
+        return _OUT_OF_TABLE_SLOT
+    return full_to_swa_index_mapping[slot_idx]
+
+
+def token_in_pool(req_to_verify_expected_tokens, req_pool_idx, token_idx):
+    """Whether a token index that is below its row's valid length is inside the token pool."""
+    return (
+        req_pool_idx >= 0
+        and req_pool_idx < req_to_verify_expected_tokens.shape[0]
+        and token_idx < req_to_verify_expected_tokens.shape[1]
+    )
