@@ -1,0 +1,45 @@
+"""The backend that is read as the specification: plain Python, thousands of times slower."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.backends import memory
+from kvaudit.backends.host import HostBackend, HostKernels
+from kvaudit.backends.window_walk import wanted_windows
+from kvaudit.core.kv_column import KvColumn
+from kvaudit.kernels.fold import reference as fold_kernels
+from kvaudit.kernels.hash import reference as hash_kernels
+from kvaudit.kernels.verify import reference as verify_kernels
+
+
+class ReferenceBackend(HostBackend):
+    """Runs the reference kernels on one thread; needs numpy alone."""
+
+    name = "reference"
+    device = "Python"
+
+    def __init__(self) -> None:
+        super().__init__(
+            HostKernels(
+                launch_combine=fold_kernels.launch_combine,
+                launch_hash=hash_kernels.launch_hash,
+                launch_verify=verify_kernels.launch_verify,
+            )
+        )
+
+    def fold(self, column: KvColumn, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Source hash of each of the rows of a column; see `core.backend`."""
+        hashes = np.zeros(rows.shape, dtype=np.uint64)
+        for task in wanted_windows(column, rows):
+            task.window.check()
+            fold_kernels.launch_fold(
+                memory.source_input(task.window.data),
+                memory.signed_input(task.window_rows(rows)),
+                hashes[task.first : task.last],
+                1,
+                column.row_bytes,
+                column.read_bytes,
+            )
+        return hashes
