@@ -1,0 +1,45 @@
+"""`fold` as DESIGN.md 3 words it, on Python ints."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.constants import WORD_BYTES
+from kvaudit.kernels.hash.reference import splitmix64
+
+
+def source_hash(slot_bytes: bytes) -> int:
+    """`acc = 0; per 8-byte little-endian word acc = S(acc ^ word)`, the last word zero-padded."""
+    acc = 0
+    for start in range(0, len(slot_bytes), WORD_BYTES):
+        acc = splitmix64(acc ^ int.from_bytes(slot_bytes[start : start + WORD_BYTES], "little"))
+    return acc
+
+
+def launch_fold(
+    source_bytes: NDArray[np.uint8],
+    slot_indices: NDArray[np.int64],
+    source_hashes: NDArray[np.uint64],
+    page_size: int,
+    num_bytes_per_token: int,
+    read_bytes: int,
+) -> None:
+    """The contract of `kvaudit.kernels.fold`."""
+    num_slots = source_bytes.shape[0] * page_size
+    for entry in range(slot_indices.shape[0]):
+        slot = int(slot_indices[entry])
+        if not 0 <= slot < num_slots:
+            source_hashes[entry] = 0
+            continue
+        row = slot // page_size
+        column = (slot % page_size) * num_bytes_per_token
+        source_hashes[entry] = source_hash(
+            source_bytes[row, column : column + read_bytes].tobytes()
+        )
+
+
+def launch_combine(source_hashes: NDArray[np.uint64], real_kv_hashes: NDArray[np.uint64]) -> None:
+    """The contract of `kvaudit.kernels.fold`, one source."""
+    for entry in range(source_hashes.shape[0]):
+        real_kv_hashes[entry] = splitmix64(int(real_kv_hashes[entry]) ^ int(source_hashes[entry]))
