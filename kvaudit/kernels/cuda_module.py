@@ -1,0 +1,147 @@
+"""The only module that imports numba.cuda, and what its kernels share.
+
+numba-cuda is in maintenance mode: whatever follows it will be swapped in here. Nothing is compiled
+on import, so that a machine without a driver can import every kernel. Under NUMBA_ENABLE_CUDASIM=1
+the kernels run in the simulator, which knows neither types nor warps: device functions are then
+plain Python, and a warp is synchronised through its block, so every thread of a block must reach a
+`warp_sync` equally often.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeAlias
+
+import numpy as np
+from numba import config, cuda, types
+
+__all__ = [
+    "BLOCK_THREADS",
+    "SIMULATED",
+    "WARP_THREADS",
+    "DeviceArray",
+    "Kernel",
+    "Stream",
+    "cuda",
+    "device_function",
+    "flat_view",
+    "is_aligned",
+    "kernel",
+    "launch",
+    "on_stream",
+    "types",
+    "warp_sync",
+]
+
+# numba-cuda has no types for its own objects.
+DeviceArray: TypeAlias = Any
+Kernel: TypeAlias = Any
+Stream: TypeAlias = Any
+
+SIMULATED = bool(config.ENABLE_CUDASIM)
+WARP_THREADS = 32
+
+# A simulated thread is a Python thread: a few of them prove what many would.
+BLOCK_THREADS = 8 if SIMULATED else 128
+_MIN_BLOCKS = 1 if SIMULATED else 128  # below, numba-cuda warns of an idle device
+_MAX_BLOCKS = 2 if SIMULATED else 4096  # beyond, the grid-stride loops take over
+
+_stream: ContextVar[Stream] = ContextVar("kvaudit_cuda_stream", default=0)
+
+
+def device_function(body: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a scalar body for device code.
+
+    It is inlined: a call would make the compilation ask for the current device.
+    """
+    return body if SIMULATED else cuda.jit(device=True, inline="always")(body)
+
+
+def kernel(body: Callable[..., None]) -> Kernel:
+    """Compile a kernel when it is first launched, and cache it."""
+    return cuda.jit(cache=not SIMULATED)(body)
+
+
+def _block_sync() -> None:
+    # The simulated thread itself: the `cuda` of this module is not the one inside a kernel.
+    threading.current_thread().syncthreads()  # type: ignore[attr-defined] # a simulator's thread
+
+
+def _warp_sync() -> None:
+    cuda.syncwarp()
+
+
+warp_sync = _block_sync if SIMULATED else device_function(_warp_sync)
+
+
+@contextmanager
+def on_stream(stream: Stream) -> Iterator[None]:
+    """Launches of this context are enqueued on a stream of numba-cuda's; 0 is the default one."""
+    token = _stream.set(stream)
+    try:
+        yield
+    finally:
+        _stream.reset(token)
+
+
+def launch(
+    compiled_kernel: Kernel,
+    arguments: tuple[Any, ...],
+    *,
+    num_items: int,
+    block_threads: int = BLOCK_THREADS,
+    shared_bytes: int = 0,
+) -> None:
+    """Enqueue a grid-stride kernel on the current stream.
+
+    Args:
+        compiled_kernel: what `kernel` returned.
+        arguments: its arguments, in order.
+        num_items: threads that have something to do; any number, 0 too.
+        block_threads: threads a block.
+        shared_bytes: dynamic shared memory a block.
+    """
+    num_blocks = min(max(-(-num_items // block_threads), _MIN_BLOCKS), _MAX_BLOCKS)
+    compiled_kernel[num_blocks, block_threads, _stream.get(), shared_bytes](*arguments)
+
+
+def _address(array: DeviceArray) -> int:
+    if SIMULATED:
+        return int(array.ctypes.data)
+    return int(array.__cuda_array_interface__["data"][0] or 0)
+
+
+def is_aligned(array: DeviceArray, num_bytes: int) -> bool:
+    """Whether a two-dimensional device array starts, and its rows follow, at multiples of num_bytes."""
+    return _address(array) % num_bytes == 0 and array.strides[0] % num_bytes == 0
+
+
+def flat_view(array: DeviceArray, dtype: type[np.generic]) -> DeviceArray:
+    """A device array's memory from its first to its last byte, gaps between rows included.
+
+    One shape for all strides, so that a kernel is compiled once.
+
+    Args:
+        array: shape [num_rows, row_bytes], uint8, stride(1) = 1.
+        dtype: element type of the view; the array is aligned to it.
+
+    Returns:
+        shape [whole elements], C-contiguous; it keeps the array alive.
+    """
+    num_rows, row_bytes = array.shape
+    span_bytes = (num_rows - 1) * array.strides[0] + row_bytes if num_rows and row_bytes else 0
+    num_elements = span_bytes // np.dtype(dtype).itemsize
+    if SIMULATED:
+        memory: DeviceArray = getattr(array, "_ary", array)
+        buffer = np.lib.stride_tricks.as_strided(memory, shape=(span_bytes,), strides=(1,))
+        return buffer[: num_elements * np.dtype(dtype).itemsize].view(dtype)
+    description = {
+        "shape": (num_elements,),
+        "typestr": np.dtype(dtype).str,
+        "data": (_address(array), False),
+        "version": 3,
+    }
+    return cuda.from_cuda_array_interface(description, owner=array)

@@ -1,0 +1,258 @@
+"""`plan` on a CUDA device: count and scan in one block, then one thread an entry, then the seeds.
+
+Three launches and no memory of its own, so that an engine can capture them in a graph: from the
+first to the last, `write_seed_slot_indices` holds where each row's verify entries begin. An entry
+finds its row by binary search there, reads 8 scattered bytes of the table (24 with map and tokens)
+and writes 32.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kvaudit import constants
+from kvaudit.kernels.cuda_module import (
+    BLOCK_THREADS,
+    cuda,
+    device_function,
+    kernel,
+    launch,
+    types,
+)
+from kvaudit.kernels.plan import scalar
+
+_NO_PREDECESSOR = np.int64(constants.NO_PREDECESSOR)
+_NO_SEED = np.int64(constants.NO_SEED)
+_NO_EXPECTED_TOKEN = np.int64(constants.NO_EXPECTED_TOKEN)
+_OUT_OF_TABLE_SLOT = np.int64(constants.OUT_OF_TABLE_SLOT)
+_PADDING_REQUEST = constants.PADDING_REQUEST
+_NOTHING = np.int64(0)
+
+_num_verify_entries = device_function(scalar.num_verify_entries)
+_num_write_entries = device_function(scalar.num_write_entries)
+_table_slot = device_function(scalar.table_slot)
+_mapped_slot = device_function(scalar.mapped_slot)
+_token_in_pool = device_function(scalar.token_in_pool)
+
+
+@device_function
+def _row_of_entry(row_starts, num_rows, entry_idx):
+    """The last row that begins at or before an entry: rows without entries begin where the next does."""
+    low = 0
+    high = num_rows
+    while high - low > 1:
+        middle = (low + high) // 2
+        if row_starts[middle] <= entry_idx:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def _plan_scan_kernel(
+    req_pool_indices,
+    prefix_lens,
+    extend_seq_lens,
+    verify_capacity,
+    verify_num_valid,
+    enable,
+    write_offsets,
+    verify_starts,
+    write_num_valid_reqs,
+    swa_window_size,
+):
+    if cuda.blockIdx.x > 0:
+        return
+    verify_counts = cuda.shared.array(BLOCK_THREADS, types.int64)
+    write_counts = cuda.shared.array(BLOCK_THREADS, types.int64)
+    thread_idx = cuda.threadIdx.x
+    num_rows = req_pool_indices.shape[0]
+    verify_total = _NOTHING
+    write_total = _NOTHING
+    for first_row in range(0, num_rows, BLOCK_THREADS):
+        row_idx = first_row + thread_idx
+        verify_count = _NOTHING
+        write_count = _NOTHING
+        if row_idx < num_rows:
+            req_pool_idx = req_pool_indices[row_idx]
+            verify_count = _num_verify_entries(req_pool_idx, prefix_lens[row_idx], swa_window_size)
+            # More than fits is as bad as one more than fits, and its sum cannot overflow.
+            verify_count = min(verify_count, verify_capacity + 1)
+            write_count = _num_write_entries(req_pool_idx, extend_seq_lens[row_idx])
+        verify_counts[thread_idx] = verify_count
+        write_counts[thread_idx] = write_count
+        cuda.syncthreads()
+        distance = 1
+        while distance < BLOCK_THREADS:
+            verify_before = _NOTHING
+            write_before = _NOTHING
+            if thread_idx >= distance:
+                verify_before = verify_counts[thread_idx - distance]
+                write_before = write_counts[thread_idx - distance]
+            cuda.syncthreads()
+            verify_counts[thread_idx] += verify_before
+            write_counts[thread_idx] += write_before
+            cuda.syncthreads()
+            distance *= 2
+        if row_idx < num_rows:
+            verify_starts[row_idx] = verify_total + verify_counts[thread_idx] - verify_count
+            write_offsets[row_idx] = write_total + write_counts[thread_idx] - write_count
+        verify_total += verify_counts[BLOCK_THREADS - 1]
+        write_total += write_counts[BLOCK_THREADS - 1]
+        cuda.syncthreads()
+    if thread_idx == 0:
+        fits = verify_total <= verify_capacity
+        verify_num_valid[0] = verify_total if fits else verify_capacity
+        enable[0] = 1 if fits else 0
+        write_offsets[num_rows] = write_total
+        write_num_valid_reqs[0] = num_rows
+
+
+@kernel
+def _plan_fill_kernel(
+    req_pool_indices,
+    prefix_lens,
+    req_to_token,
+    full_to_swa_index_mapping,
+    req_to_verify_expected_tokens,
+    req_to_verify_expected_tokens_valid_lens,
+    verify_slot_indices,
+    verify_expected_tokens,
+    verify_expected_positions,
+    verify_prev_slot_indices,
+    verify_num_valid,
+    enable,
+    verify_starts,
+    swa_window_size,
+    kv_token_id_vs_position_offset,
+):
+    num_entries = verify_num_valid[0] if enable[0] != 0 else 0
+    for entry_idx in range(cuda.grid(1), num_entries, cuda.gridsize(1)):
+        row_idx = _row_of_entry(verify_starts, req_pool_indices.shape[0], entry_idx)
+        req_pool_idx = req_pool_indices[row_idx]
+        prefix_len = prefix_lens[row_idx]
+        row_entries = _num_verify_entries(req_pool_idx, prefix_len, swa_window_size)
+        position = prefix_len - row_entries + (entry_idx - verify_starts[row_idx])
+        slot_idx = _mapped_slot(
+            full_to_swa_index_mapping, _table_slot(req_to_token, req_pool_idx, position)
+        )
+        prev_slot_idx = _NO_PREDECESSOR
+        if position > 0:
+            prev_slot_idx = _mapped_slot(
+                full_to_swa_index_mapping, _table_slot(req_to_token, req_pool_idx, position - 1)
+            )
+        expected_token = _NO_EXPECTED_TOKEN
+        if req_to_verify_expected_tokens_valid_lens.shape[0] > 0:
+            token_idx = position + kv_token_id_vs_position_offset
+            if token_idx >= 0 and token_idx < req_to_verify_expected_tokens_valid_lens[row_idx]:
+                if _token_in_pool(req_to_verify_expected_tokens, req_pool_idx, token_idx):
+                    expected_token = np.int64(
+                        req_to_verify_expected_tokens[req_pool_idx, token_idx]
+                    )
+                else:
+                    slot_idx = _OUT_OF_TABLE_SLOT
+        verify_slot_indices[entry_idx] = slot_idx
+        verify_prev_slot_indices[entry_idx] = prev_slot_idx
+        verify_expected_tokens[entry_idx] = np.uint64(expected_token)
+        verify_expected_positions[entry_idx] = np.uint64(position)
+
+
+@kernel
+def _plan_seed_kernel(
+    req_pool_indices,
+    prefix_lens,
+    extend_seq_lens,
+    req_to_token,
+    full_to_swa_index_mapping,
+    write_offsets,
+    write_seed_slot_indices,
+):
+    num_rows = req_pool_indices.shape[0]
+    for row_idx in range(cuda.grid(1), write_offsets.shape[0], cuda.gridsize(1)):
+        if row_idx > num_rows:
+            write_offsets[row_idx] = 0
+        elif row_idx < num_rows:
+            req_pool_idx = req_pool_indices[row_idx]
+            prefix_len = prefix_lens[row_idx]
+            seed_slot_idx = _NO_SEED
+            if req_pool_idx != _PADDING_REQUEST and extend_seq_lens[row_idx] > 0 and prefix_len > 0:
+                position = min(prefix_len, req_to_token.shape[1]) - 1
+                seed_slot_idx = _mapped_slot(
+                    full_to_swa_index_mapping, _table_slot(req_to_token, req_pool_idx, position)
+                )
+            write_seed_slot_indices[row_idx] = seed_slot_idx
+
+
+def launch_plan(
+    req_pool_indices,
+    prefix_lens,
+    extend_seq_lens,
+    req_to_token,
+    full_to_swa_index_mapping,
+    req_to_verify_expected_tokens,
+    req_to_verify_expected_tokens_valid_lens,
+    verify_slot_indices,
+    verify_expected_tokens,
+    verify_expected_positions,
+    verify_prev_slot_indices,
+    verify_num_valid,
+    enable,
+    write_offsets,
+    write_seed_slot_indices,
+    write_num_valid_reqs,
+    swa_window_size,
+    kv_token_id_vs_position_offset,
+):
+    """Enqueue `plan`; all arrays are on the device."""
+    verify_starts = write_seed_slot_indices
+    launch(
+        _plan_scan_kernel,
+        (
+            req_pool_indices,
+            prefix_lens,
+            extend_seq_lens,
+            verify_slot_indices.shape[0],
+            verify_num_valid,
+            enable,
+            write_offsets,
+            verify_starts,
+            write_num_valid_reqs,
+            swa_window_size,
+        ),
+        num_items=1,
+    )
+    launch(
+        _plan_fill_kernel,
+        (
+            req_pool_indices,
+            prefix_lens,
+            req_to_token,
+            full_to_swa_index_mapping,
+            req_to_verify_expected_tokens,
+            req_to_verify_expected_tokens_valid_lens,
+            verify_slot_indices,
+            verify_expected_tokens,
+            verify_expected_positions,
+            verify_prev_slot_indices,
+            verify_num_valid,
+            enable,
+            verify_starts,
+            swa_window_size,
+            kv_token_id_vs_position_offset,
+        ),
+        num_items=verify_slot_indices.shape[0],
+    )
+    launch(
+        _plan_seed_kernel,
+        (
+            req_pool_indices,
+            prefix_lens,
+            extend_seq_lens,
+            req_to_token,
+            full_to_swa_index_mapping,
+            write_offsets,
+            write_seed_slot_indices,
+        ),
+        num_items=write_offsets.shape[0],
+    )
