@@ -24,7 +24,7 @@ def input_reasons(token, position, expected_token, expected_position):
 
 def chain_reasons(position, previous_position):
     """Reason bits of the chain assert: a position follows the one before it; uint64."""
-    return _POSITION if position != next_position(previous_position) else _RIGHT
+    return _POSITION if position != previous_position + _ONE else _RIGHT
 
 
 def next_position(previous_position):
