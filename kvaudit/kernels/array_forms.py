@@ -1,0 +1,46 @@
+"""One form for every array that a CPU kernel sees, so that each kernel is compiled once.
+
+numba compiles a kernel anew for read-only, strided and unaligned arguments. Inputs therefore enter
+read-only, and everything enters contiguous.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """The same values, contiguous, behind a read-only view."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def widened_rows(rows: NDArray[Any], *, writeable: bool = False) -> NDArray[Any]:
+    """Strided rows as contiguous ones that reach to where the next row begins.
+
+    What lies past the row's own length is another's: a kernel never touches it. Read-only rows
+    that overlap or descend are copied.
+
+    Args:
+        rows: shape [n, m]; stride(1) is one element.
+        writeable: whether rows are written to; they then lie in ascending order, not overlapping.
+
+    Returns:
+        shape [n, row stride], the dtype of `rows`.
+    """
+    num_rows, row_length = rows.shape
+    row_stride, ragged = divmod(rows.strides[0], rows.itemsize)
+    is_ascending = row_stride >= row_length and not ragged
+    wide = rows
+    if num_rows > 1 and (is_ascending or writeable):
+        wide = as_strided(rows, shape=(num_rows, row_stride), strides=rows.strides)
+    elif num_rows > 1:
+        wide = np.ascontiguousarray(rows)
+    view = wide.view()
+    view.flags.writeable = writeable
+    return view

@@ -1,0 +1,152 @@
+"""`fold` on the CPU: rows of slot_indices are shared out among threads.
+
+A chain waits for its multiplier, so each thread keeps LANES slots going at once:
+
+    word:    0   1   2   ..
+    slot a   a0  a1  a2  ..     read top to bottom, then left to right:
+    slot b   b0  b1  b2  ..     a0 b0 .. h0  a1 b1 .. h1  ..
+    ..
+    slot h   h0  h1  h2  ..
+
+Each byte is read once. Aligned sources are read as words, others byte by byte.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from kvaudit.constants import WORD_BYTES
+from kvaudit.kernels.array_forms import read_only, widened_rows
+from kvaudit.kernels.compilation import compiled
+from kvaudit.kernels.fold import scalar
+from kvaudit.kernels.hash.numba_cpu import splitmix64
+from kvaudit.kernels.row_threads import run_rows
+
+_LANES = 16
+_BYTES_PER_TASK = 1 << 19
+_COMBINE_ROWS_PER_TASK = 1 << 16
+
+_NO_HASH = np.uint64(0)
+
+_slot_column = njit(scalar.slot_column)
+_bytes_word = njit(scalar.bytes_word)
+
+
+@compiled
+def _fold_words(
+    source_words,
+    slot_indices,
+    source_hashes,
+    page_size,
+    num_words_per_token,
+    num_words,
+    first,
+    last,
+):
+    """Rows whose slots begin at words: source_words is [num_rows, row words], uint64."""
+    num_slots = source_words.shape[0] * page_size
+    words = source_words.reshape(-1)
+    starts = np.empty(_LANES, np.int64)
+    chains = np.empty(_LANES, np.uint64)
+    for lane_first in range(first, last, _LANES):
+        num_lanes = min(_LANES, last - lane_first)
+        for lane in range(num_lanes):
+            slot_idx = slot_indices[lane_first + lane]
+            in_pool = slot_idx >= 0 and slot_idx < num_slots
+            row = slot_idx // page_size if in_pool else 0
+            column = _slot_column(slot_idx, page_size, num_words_per_token) if in_pool else 0
+            starts[lane] = row * source_words.shape[1] + column
+        for lane in range(_LANES):
+            chains[lane] = _NO_HASH
+            if lane >= num_lanes:
+                starts[lane] = starts[0]
+        for word_idx in range(num_words):
+            for lane in range(_LANES):
+                chains[lane] = splitmix64(chains[lane] ^ words[starts[lane] + word_idx])
+        for lane in range(num_lanes):
+            slot_idx = slot_indices[lane_first + lane]
+            in_pool = slot_idx >= 0 and slot_idx < num_slots
+            source_hashes[lane_first + lane] = chains[lane] if in_pool else _NO_HASH
+
+
+@compiled
+def _fold_bytes(
+    source_bytes,
+    slot_indices,
+    source_hashes,
+    page_size,
+    num_bytes_per_token,
+    read_bytes,
+    first,
+    last,
+):
+    """Rows of any alignment and size: source_bytes is [num_rows, row bytes], uint8."""
+    num_slots = source_bytes.shape[0] * page_size
+    for entry in range(first, last):
+        slot_idx = slot_indices[entry]
+        chain = _NO_HASH
+        if slot_idx >= 0 and slot_idx < num_slots:
+            row = slot_idx // page_size
+            column = _slot_column(slot_idx, page_size, num_bytes_per_token)
+            for byte_idx in range(0, read_bytes, WORD_BYTES):
+                word = _bytes_word(source_bytes, row, column + byte_idx, read_bytes - byte_idx)
+                chain = splitmix64(chain ^ word)
+        source_hashes[entry] = chain
+
+
+@compiled
+def _combine_rows(source_hashes, real_kv_hashes, first, last):
+    for entry in range(first, last):
+        real_kv_hashes[entry] = splitmix64(real_kv_hashes[entry] ^ source_hashes[entry])
+
+
+KERNELS = (_fold_words, _fold_bytes, _combine_rows)
+
+
+def launch_fold(
+    source_bytes: NDArray[np.uint8],
+    slot_indices: NDArray[np.int64],
+    source_hashes: NDArray[np.uint64],
+    page_size: int,
+    num_bytes_per_token: int,
+    read_bytes: int,
+) -> None:
+    """The contract of `kvaudit.kernels.fold`."""
+    if source_bytes.shape[0] == 0:
+        source_hashes[:] = 0
+        return
+    slot_indices = read_only(slot_indices)
+    source = widened_rows(source_bytes)
+    layout = (source.ctypes.data, source.shape[1], num_bytes_per_token, read_bytes)
+    if all(number % WORD_BYTES == 0 for number in layout):
+        kernel, source, unit = _fold_words, source.view(np.uint64), WORD_BYTES
+    else:
+        kernel, unit = _fold_bytes, 1
+    num_units_per_token, num_units = num_bytes_per_token // unit, read_bytes // unit
+
+    def fold_rows(first: int, last: int) -> None:
+        kernel(
+            source,
+            slot_indices,
+            source_hashes,
+            page_size,
+            num_units_per_token,
+            num_units,
+            first,
+            last,
+        )
+
+    rows_per_task = max(_LANES, _BYTES_PER_TASK // max(1, read_bytes))
+    run_rows(fold_rows, slot_indices.shape[0], rows_per_task=rows_per_task)
+
+
+def launch_combine(source_hashes: NDArray[np.uint64], real_kv_hashes: NDArray[np.uint64]) -> None:
+    """The contract of `kvaudit.kernels.fold`, one source."""
+    source_hashes = read_only(source_hashes)
+
+    def combine_rows(first: int, last: int) -> None:
+        _combine_rows(source_hashes, real_kv_hashes, first, last)
+
+    run_rows(combine_rows, source_hashes.shape[0], rows_per_task=_COMBINE_ROWS_PER_TASK)
