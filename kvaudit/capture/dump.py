@@ -1,0 +1,176 @@
+"""One call that writes what a pool holds and what it should hold.
+
+It stamps nothing and copies only the rows it writes, a batch at a time. For `content="bytes"` it
+imports torch, pyarrow, numpy and xxhash alone, so that it can live in an engine's image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+
+from kvaudit.capture.layouts import GatheredColumn, KvTensors, Layers, slot_views
+from kvaudit.capture.tables import IntegerLists, Integers, flat_sequences, live_slots, sequence_rows
+from kvaudit.core.kv_column import ArrayColumn, KvColumn
+from kvaudit.core.launch_tag import PoolKind
+from kvaudit.core.layout import SlotRanges
+from kvaudit.core.snapshot import DumpMoment, PoolKey, Snapshot
+from kvaudit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kvaudit.core.sequences import Sequences
+
+Content = Literal["bytes", "digests"]
+Rows = Literal["live", "all"]
+
+SNAPSHOT_SUFFIX: Final = ".snapshot.arrow"
+SEQUENCES_SUFFIX: Final = ".sequences.arrow"
+
+
+def dump(
+    path: str | Path,
+    *,
+    kv: KvTensors,
+    layout: str,
+    page_size: int,
+    page_tables: IntegerLists | None = None,
+    slots: IntegerLists | None = None,
+    tokens: IntegerLists | None = None,
+    kv_lens: Integers | None = None,
+    request_ids: Sequence[str] | None = None,
+    extra_keys: Sequence[str | None] | None = None,
+    reserved_slots: str = "0",
+    rows: Rows = "live",
+    layers: Layers = "all",
+    content: Content = "bytes",
+    at: Literal["step_end", "mid_step", "unknown"] = "step_end",
+    instance: str | None = None,
+    group: str | None = None,
+    pool_kind: Literal["FULL", "SWA"] = "FULL",
+    rank: int | None = None,
+    step: int | None = None,
+    metadata: Mapping[str, str] | None = None,
+) -> tuple[Path, Path]:
+    """Write `<path>.snapshot.arrow` and `<path>.sequences.arrow`; the first names the second.
+
+    Call it where a step ends: nothing may write to the pool while it runs. Token i of a request is
+    in slot page_table[i // page_size] * page_size + i % page_size.
+
+    Args:
+        path: the stem of both files; its folder is made.
+        kv: a list with an entry a layer, a dict by layer, or, where the layout has `layer`, one
+            tensor or a (k, v) pair over all layers. An entry is a (k, v) pair, a tensor with a
+            `kv` dimension, or a tensor that holds both halves of a token fused (such as MLA's).
+            Any dtype, any strides, any device.
+        layout: the order of the tensors' dimensions in the words layer, kv, page, slot, head, dim:
+            "page slot head dim", "slot head dim", "kv page slot head dim" (vLLM), "page kv slot
+            head dim" (flashinfer), "page head slot dim" (HND).
+        page_size: slots a page.
+        page_tables: pages of each request, lists or a tensor [num_requests, max_pages]; entries
+            past kv_len are not read. Exactly one of page_tables and slots.
+        slots: slot of each token of each request.
+        tokens: prompt and output tokens of each request, the last sampled one too; None = unknown.
+        kv_lens: tokens of each request whose KV is written; needed with page_tables, else as many
+            as there are both tokens and slots.
+        request_ids: name of each request; None names them 0, 1, ...
+        extra_keys: what else the KV of a request depends on: LoRA, cache salt, media.
+        reserved_slots: slots that never hold a token: "0", "0-15", "none".
+        rows: "live" dumps the slots of all positions below kv_len, "all" the whole pool.
+        layers: the layers to dump.
+        content: "bytes", or "digests" for one 64-bit hash a layer, half and slot.
+        at: when within the step this is; bytes of "mid_step" are never judged.
+        instance: the engine process, such as "decode-0"; it and the next four pair files.
+        group: "target", "draft", or the engine's cache group.
+        pool_kind: "FULL", or "SWA" for a pool of a sliding window.
+        rank: the rank that owns the pool.
+        step: the engine's step.
+        metadata: further schema metadata, such as {"engine": ..., "model": ...}.
+
+    Returns:
+        the paths of the snapshot and of the sequences.
+
+    Raises:
+        ConfigError: an argument does not fit the others; the message names it.
+        InputError: a file cannot be written.
+    """
+    _check_choice("rows", rows, ("live", "all"))
+    _check_choice("content", content, ("bytes", "digests"))
+    _check_choice("at", at, tuple(DumpMoment))
+    _check_choice("pool_kind", pool_kind, tuple(PoolKind))
+    views = slot_views(kv, layout=layout, page_size=page_size, layers=layers)
+    num_slots = views[0].num_slots
+    sequences = sequence_rows(
+        num_slots=num_slots,
+        page_size=page_size,
+        page_tables=page_tables,
+        slots=slots,
+        tokens=tokens,
+        kv_lens=kv_lens,
+        request_ids=request_ids,
+        extra_keys=extra_keys,
+    )
+    row_slots = live_slots(sequences) if rows == "live" else np.arange(num_slots, dtype=np.int64)
+    key = PoolKey(
+        instance=instance,
+        group=group,
+        pool=pool_kind,
+        pool_kind=PoolKind(pool_kind),
+        rank=rank,
+        step=step,
+    )
+    columns = {view.name: GatheredColumn(view=view, slots=row_slots) for view in views}
+    snapshot = Snapshot(
+        slots=row_slots,
+        num_slots=num_slots,
+        page_size=page_size,
+        reserved_slots=SlotRanges.parse(reserved_slots),
+        key=key,
+        at=DumpMoment(at),
+        kv=columns if content == "bytes" else {},
+        digests=digest_columns(columns) if content == "digests" else {},
+        metadata={**(metadata or {}), "sequences": sequences_path(path).name},
+    )
+    return write_pair(path, snapshot=snapshot, sequences=flat_sequences(sequences, key))
+
+
+def snapshot_path(stem: str | Path) -> Path:
+    """The snapshot of a stem; a dot in the stem is no suffix."""
+    return Path(f"{stem}{SNAPSHOT_SUFFIX}")
+
+
+def sequences_path(stem: str | Path) -> Path:
+    """The sequences of a stem."""
+    return Path(f"{stem}{SEQUENCES_SUFFIX}")
+
+
+def write_pair(stem: str | Path, *, snapshot: Snapshot, sequences: Sequences) -> tuple[Path, Path]:
+    """Write both files, the companion first: no snapshot ever names a file that is not there."""
+    from kvaudit.formats.sequences_writer import write_sequences
+    from kvaudit.formats.snapshot_writer import write_snapshot
+
+    files = snapshot_path(stem), sequences_path(stem)
+    files[0].parent.mkdir(parents=True, exist_ok=True)
+    write_sequences(str(files[1]), sequences)
+    write_snapshot(str(files[0]), snapshot)
+    return files
+
+
+def digest_columns(columns: Mapping[str, KvColumn]) -> dict[str, ArrayColumn]:
+    """The source hash of every row of each column, by column name."""
+    from kvaudit.backends.availability import choose
+
+    kv_bytes = sum(column.num_rows * column.row_bytes for column in columns.values())
+    backend, _ = choose("cpu", kv_bytes=kv_bytes, num_entries=0)
+    digests: dict[str, ArrayColumn] = {}
+    for name, column in columns.items():
+        hashes = backend.fold(column, np.arange(column.num_rows, dtype=np.int64))
+        digests[name] = ArrayColumn(name=name, values=hashes.view(np.int64))
+    return digests
+
+
+def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise ConfigError(f"{name}: {value!r}", hint=f"use {' or '.join(choices)}")

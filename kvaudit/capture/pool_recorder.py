@@ -1,0 +1,291 @@
+"""One pool of a recorder: whose slots are whose, and what a dump of them holds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.capture.dump import Content, digest_columns
+from kvaudit.capture.layouts import GatheredColumn, KvTensors, slot_views
+from kvaudit.capture.stamps import Chain, PoolStamps
+from kvaudit.capture.tables import SequenceRow, flat_sequences, live_slots
+from kvaudit.constants import NO_SEED, UNKNOWN_TOKEN, RealKvHashMode
+from kvaudit.core.kv_column import ArrayKvColumn, KvColumn
+from kvaudit.core.launch_tag import PoolKind
+from kvaudit.core.layout import SlotRanges
+from kvaudit.core.sequences import Sequences, SequenceState
+from kvaudit.core.snapshot import DumpMoment, PoolKey, Snapshot
+from kvaudit.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RecordedPool:
+    """A pool that a recorder follows.
+
+    Fields:
+        name: the pool's name; rows name their slots by it when there are several pools.
+        kv: its tensors, as in `dump`.
+        layout: the order of the tensors' dimensions, as in `dump`.
+        page_size: slots a page.
+        reserved_slots: slots that never hold a token: "0", "0-15", "none".
+        pool_kind: FULL, or SWA for a pool of a sliding window.
+        window: the sliding window in tokens; None for all positions.
+        group: `target`, `draft` or the engine's cache group; None when there is one.
+    """
+
+    name: str = PoolKind.FULL
+    kv: KvTensors
+    layout: str
+    page_size: int
+    reserved_slots: str = "0"
+    pool_kind: PoolKind = PoolKind.FULL
+    window: int | None = None
+    group: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PoolRow:
+    """One request's part of a forward, in one pool.
+
+    Fields:
+        request_id: the request.
+        positions: positions whose KV the forward writes.
+        tokens: the tokens run at them, shape [len(positions)], int64.
+        slots: the request's table, slot of each of the positions
+            [positions.stop - len(slots), positions.stop), int64.
+        known_tokens: the request's tokens from position 0 on, int64; None = those that were run.
+        prompt_len: prompt tokens; -1 = unknown.
+    """
+
+    request_id: str
+    positions: range
+    tokens: NDArray[np.int64]
+    slots: NDArray[np.int64]
+    known_tokens: NDArray[np.int64] | None
+    prompt_len: int
+
+    @property
+    def first_position(self) -> int:
+        """Position of the first slot of the table."""
+        return self.positions.stop - len(self.slots)
+
+    def chain(self) -> Chain:
+        """What the forward writes of this row: positions that left the window are not stored."""
+        first = max(self.positions.start, self.first_position)
+        before = first - self.first_position
+        return Chain(
+            seed_slot_idx=int(self.slots[before - 1]) if before > 0 else NO_SEED,
+            positions=np.arange(first, self.positions.stop, dtype=np.int64),
+            tokens=self.tokens[first - self.positions.start :],
+            slots=self.slots[before:],
+        )
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Tracked:
+    """A sequence as the recorder last saw it: slots[i] holds position first_position + i."""
+
+    request_id: str
+    tokens: NDArray[np.int64]
+    slots: NDArray[np.int64]
+    first_position: int = 0
+    prompt_len: int = -1
+    state: SequenceState = SequenceState.RUNNING
+
+    def row(self) -> SequenceRow:
+        return SequenceRow(
+            request_id=self.request_id,
+            tokens=self.tokens,
+            slots=self.slots,
+            kv_len=self.first_position + len(self.slots),
+            start_position=self.first_position,
+            prompt_len=self.prompt_len,
+            state=self.state,
+        )
+
+    def keep_before(self, lost: NDArray[np.bool_]) -> None:
+        """Only the positions before the first lost one are still cached."""
+        self.slots = self.slots[: int(np.argmax(lost))]
+        self.state = SequenceState.CACHED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PoolDump:
+    """What one pair of files holds."""
+
+    snapshot: Snapshot
+    sequences: Sequences
+
+
+class PoolRecorder:
+    """Follows one pool. Finished sequences stay until their slots are given away."""
+
+    def __init__(self, pool: RecordedPool, *, content: Content) -> None:
+        self._pool = pool
+        self._content = content
+        self._reserved = SlotRanges.parse(pool.reserved_slots)
+        self._views = slot_views(pool.kv, layout=pool.layout, page_size=pool.page_size)
+        self._stamps = PoolStamps(self._views, pool.pool_kind)
+        self._live: dict[str, _Tracked] = {}
+        self._finished: list[_Tracked] = []
+        self._pending: list[PoolRow] = []
+        self.given_away: list[PoolDump] = []
+
+    @property
+    def live_requests(self) -> Collection[str]:
+        """Requests that have slots and were not forgotten."""
+        return self._live.keys()
+
+    @property
+    def num_stamped(self) -> int:
+        """Different slots stamped so far."""
+        return int(np.count_nonzero(self._stamps.stamped_step >= 0))
+
+    def before_forward(self, rows: Sequence[PoolRow], key: PoolKey) -> None:
+        """Note what the forward will write, and save what it overwrites; key: of the last step."""
+        for row in rows:
+            self._check_slots(row.slots, row.request_id)
+        self._pending = [row for row in rows if len(row.slots)]
+        self._save_given_away(
+            [row.chain().slots for row in self._pending],
+            key=key,
+        )
+
+    def after_forward(self, step: int) -> None:
+        """Stamp what the forward wrote."""
+        if not self._pending:
+            return
+        self._stamps.stamp([row.chain() for row in self._pending], step)
+        for row in self._pending:
+            tracked = self._live.setdefault(row.request_id, _new(row.request_id))
+            tracked.slots, tracked.first_position = row.slots, row.first_position
+            tracked.tokens = _tokens_after(tracked.tokens, row)
+            tracked.prompt_len = row.prompt_len
+        self._pending = []
+
+    def update(
+        self,
+        request_id: str,
+        *,
+        known_tokens: NDArray[np.int64] | None,
+        slots: NDArray[np.int64] | None,
+    ) -> None:
+        """The request's tokens or table as the engine has them now; None leaves them."""
+        tracked = self._live.get(request_id)
+        if tracked is None:
+            return
+        if known_tokens is not None:
+            tracked.tokens = known_tokens
+        if slots is not None:
+            self._check_slots(slots, request_id)
+            tracked.first_position += len(tracked.slots) - len(slots)
+            tracked.slots = slots
+
+    def copy_slots(
+        self, src: NDArray[np.int64], dst: NDArray[np.int64], *, step: int, key: PoolKey
+    ) -> None:
+        """Slots src are about to be copied to dst."""
+        self._check_slots(src, "src")
+        self._check_slots(dst, "dst")
+        self._save_given_away([dst], key=key)
+        self._stamps.copy(src, dst, step)
+
+    def forget(self, request_id: str) -> None:
+        """The engine is done with the request; its slots keep their content until given away."""
+        tracked = self._live.pop(request_id, None)
+        if tracked is not None:
+            tracked.state = SequenceState.FINISHED
+            self._finished.append(tracked)
+
+    def dump(
+        self, key: PoolKey, *, request_ids: Collection[str] | None, content: Content
+    ) -> PoolDump:
+        """The pool as it is now; its KV columns gather when they are read."""
+        wanted = [
+            tracked
+            for tracked in (*self._live.values(), *self._finished)
+            if request_ids is None or tracked.request_id in request_ids
+        ]
+        at = DumpMoment.MID_STEP if self._pending else DumpMoment.STEP_END
+        return self._dump_of(wanted, key=key, content=content, at=at)
+
+    def _dump_of(
+        self, wanted: Sequence[_Tracked], *, key: PoolKey, content: Content, at: DumpMoment
+    ) -> PoolDump:
+        rows = [tracked.row() for tracked in wanted]
+        slots = live_slots(rows)
+        columns = {view.name: GatheredColumn(view=view, slots=slots) for view in self._views}
+        return PoolDump(
+            snapshot=Snapshot(
+                slots=slots,
+                num_slots=self._views[0].num_slots,
+                page_size=self._pool.page_size,
+                reserved_slots=self._reserved,
+                key=key,
+                at=at,
+                real_kv_hash_mode=RealKvHashMode.ALL,
+                stamped_columns=tuple(view.name for view in self._views),
+                window=self._pool.window,
+                canary=dict(self._stamps.canary_columns(slots)),
+                kv=columns if content == "bytes" else {},
+                stamped=dict(self._stamps.stamped_columns(slots)),
+                digests=digest_columns(columns) if content == "digests" else {},
+                evidence=dict(self._stamps.evidence_columns(slots)),
+            ),
+            sequences=flat_sequences(rows, key),
+        )
+
+    def _save_given_away(self, written: Sequence[NDArray[np.int64]], *, key: PoolKey) -> None:
+        """Dump finished sequences into memory before any of their slots gets a new owner."""
+        if not self._finished or not written:
+            return
+        given_away = np.concatenate(written)
+        losses = [(tracked, np.isin(tracked.slots, given_away)) for tracked in self._finished]
+        touched = [(tracked, lost) for tracked, lost in losses if lost.any()]
+        whole = [tracked for tracked, _ in touched if tracked.state is SequenceState.FINISHED]
+        if whole:
+            saved = self._dump_of(whole, key=key, content=self._content, at=DumpMoment.STEP_END)
+            self.given_away.append(_in_memory(saved))
+        for tracked, lost in touched:
+            tracked.keep_before(lost)
+        self._finished = [tracked for tracked in self._finished if len(tracked.slots)]
+
+    def _check_slots(self, slots: NDArray[np.int64], place: str) -> None:
+        num_slots = self._views[0].num_slots
+        outside = slots[(slots < 0) | (slots >= num_slots)]
+        if outside.size:
+            raise ConfigError(
+                f"{place}: slot {outside[0]} of pool {self._pool.name}, which has {num_slots}",
+                hint="check page_size, the layout, and which pool the slots are of",
+            )
+
+
+def _new(request_id: str) -> _Tracked:
+    empty = np.empty(0, dtype=np.int64)
+    return _Tracked(request_id=request_id, tokens=empty, slots=empty)
+
+
+def _tokens_after(seen: NDArray[np.int64], row: PoolRow) -> NDArray[np.int64]:
+    """The sequence's tokens once the row has run: those it names, else those seen so far."""
+    if row.known_tokens is not None:
+        return row.known_tokens
+    first = row.positions.start
+    unknown = np.full(max(0, first - len(seen)), UNKNOWN_TOKEN, dtype=np.int64)
+    return np.concatenate([seen[:first], unknown, row.tokens])
+
+
+def _in_memory(saved: PoolDump) -> PoolDump:
+    """The same dump with its KV bytes gathered now."""
+    kv: dict[str, KvColumn] = {
+        name: ArrayKvColumn(
+            name=name,
+            data=column.read_rows(0, column.num_rows),
+            read_bytes=column.read_bytes,
+            dtype=column.dtype,
+        )
+        for name, column in saved.snapshot.kv.items()
+    }
+    return replace(saved, snapshot=replace(saved.snapshot, kv=kv))

@@ -1,0 +1,250 @@
+"""Stamps an engine's KV as it is written, and dumps pools with what they should hold.
+
+The engine, or an adapter, calls the recorder around each step:
+
+    recorder = Recorder()
+    recorder.attach([RecordedPool(kv=pools, layout="page slot head dim", page_size=16)])
+    recorder.before_forward(rows)      # what the forward will write
+    recorder.after_forward()           # stamps it: records of both halves, a hash a column
+    recorder.copy_slots(src, dst)      # before the engine copies slots
+    recorder.forget(request_id)        # the engine is done with a request
+    recorder.dump("dumps/step-000120")
+
+A finished sequence stays in the dumps for as long as its slots hold it. When a slot is given away,
+its rows are saved first, as they were then, and `dump` writes them as files of their own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.capture.dump import Content, sequences_path, write_pair
+from kvaudit.capture.pool_recorder import PoolDump, PoolRecorder, PoolRow, RecordedPool
+from kvaudit.core.snapshot import PoolKey
+from kvaudit.errors import ConfigError
+
+__all__ = ["ForwardRow", "RecordedPool", "Recorder"]
+
+SlotTable: TypeAlias = Sequence[int] | NDArray[np.int64]
+PoolTables: TypeAlias = SlotTable | Mapping[str, SlotTable]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ForwardRow:
+    """One request's part of a forward.
+
+    Fields:
+        request_id: the request.
+        positions: positions whose KV the forward writes.
+        tokens: the tokens run at them, len(positions) of them.
+        slots: the request's table as it is now: the slot of each position it can still read, up to
+            the last one of this forward; by pool name where there are several pools.
+        known_tokens: prompt and output from position 0 on; None = the tokens that were run.
+        prompt_len: prompt tokens; -1 = unknown.
+    """
+
+    request_id: str
+    positions: range
+    tokens: Sequence[int]
+    slots: PoolTables
+    known_tokens: Sequence[int] | None = None
+    prompt_len: int = -1
+
+
+class Recorder:
+    """Follows the pools of one engine. Its methods may be called from different threads.
+
+    Args:
+        content: "bytes", or "digests" for one 64-bit hash a layer, half and slot.
+        instance: the engine process, such as "decode-0".
+        rank: the rank that owns the pools.
+        metadata: further schema metadata of every file, such as {"engine": ..., "model": ...}.
+    """
+
+    def __init__(
+        self,
+        *,
+        content: Content = "bytes",
+        instance: str | None = None,
+        rank: int | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> None:
+        self._content: Content = content
+        self._instance = instance
+        self._rank = rank
+        self._metadata = dict(metadata or {})
+        self._lock = threading.RLock()
+        self._pools: dict[str, tuple[RecordedPool, PoolRecorder]] = {}
+        self._step = 0
+
+    @property
+    def step(self) -> int:
+        """Steps begun so far."""
+        return self._step
+
+    @property
+    def num_stamped(self) -> int:
+        """Different slots stamped so far, over all pools."""
+        return sum(recorder.num_stamped for _, recorder in self._pools.values())
+
+    @property
+    def live_requests(self) -> frozenset[str]:
+        """Requests that have slots and were not forgotten."""
+        with self._lock:
+            return frozenset().union(
+                *(recorder.live_requests for _, recorder in self._pools.values())
+            )
+
+    def attach(self, pools: Sequence[RecordedPool]) -> None:
+        """Follow these pools, from a blank state.
+
+        Raises:
+            ConfigError: there is none, two share a name, or a layout does not fit its tensors.
+        """
+        if not pools or len({pool.name for pool in pools}) < len(pools):
+            raise ConfigError(
+                f"pools: named {', '.join(pool.name for pool in pools) or 'nothing'}",
+                hint="give at least one pool, each with a name of its own",
+            )
+        with self._lock:
+            self._pools = {
+                pool.name: (pool, PoolRecorder(pool, content=self._content)) for pool in pools
+            }
+            self._step = 0
+
+    def before_forward(self, rows: Sequence[ForwardRow]) -> None:
+        """Begin a step: note what its forward will write, and save what it overwrites."""
+        with self._lock:
+            for pool, recorder in self._pools.values():
+                pool_rows = [self._pool_row(row, pool.name) for row in rows]
+                recorder.before_forward(pool_rows, self._key(pool))
+            self._step += 1
+
+    def after_forward(self) -> None:
+        """Stamp what the forward wrote. Its kernels must have finished."""
+        with self._lock:
+            for _, recorder in self._pools.values():
+                recorder.after_forward(self._step)
+
+    def update(
+        self,
+        request_id: str,
+        *,
+        known_tokens: Sequence[int] | None = None,
+        slots: PoolTables | None = None,
+    ) -> None:
+        """Tokens or table of a request as the engine has them now, such as after sampling, or
+        after a finished block was replaced by an equal one. What is not given stays as it was.
+        """
+        with self._lock:
+            for name, (_, recorder) in self._pools.items():
+                recorder.update(
+                    request_id,
+                    known_tokens=None if known_tokens is None else _int64(known_tokens),
+                    slots=None if slots is None else self._table(slots, name),
+                )
+
+    def copy_slots(self, src: PoolTables, dst: PoolTables) -> None:
+        """The engine is about to copy slots src to dst, pair by pair."""
+        with self._lock:
+            for name, (pool, recorder) in self._pools.items():
+                sources, targets = self._table(src, name), self._table(dst, name)
+                if len(sources) != len(targets):
+                    raise ConfigError(
+                        f"copy_slots: {len(sources)} sources, {len(targets)} targets",
+                        hint="give one target a source",
+                    )
+                recorder.copy_slots(sources, targets, step=self._step, key=self._key(pool))
+
+    def forget(self, request_id: str) -> None:
+        """The engine is done with a request: from now on its slots may be given away."""
+        with self._lock:
+            for _, recorder in self._pools.values():
+                recorder.forget(request_id)
+
+    def dump(
+        self,
+        directory: str | Path,
+        *,
+        request_ids: Collection[str] | None = None,
+        content: Content | None = None,
+    ) -> list[Path]:
+        """Write a snapshot and its sequences for each pool, and for what was given away since.
+
+        Between before_forward and after_forward the files say `mid_step`.
+
+        Args:
+            directory: the folder; it is made.
+            request_ids: these requests alone, and nothing that was given away; None = all.
+            content: other than the recorder's own, for the pools as they are now.
+
+        Returns:
+            the files written.
+
+        Raises:
+            InputError: a file cannot be written.
+        """
+        with self._lock:
+            files: list[Path] = []
+            for pool, recorder in self._pools.values():
+                key = self._key(pool)
+                stem = Path(directory) / key.label().lower()
+                now = recorder.dump(key, request_ids=request_ids, content=content or self._content)
+                files += self._write(stem, now)
+                for saved in recorder.given_away if request_ids is None else ():
+                    step = saved.snapshot.key.step
+                    files += self._write(f"{stem}.finished-{step:06d}", saved)
+            return files
+
+    def _write(self, stem: str | Path, dumped: PoolDump) -> tuple[Path, Path]:
+        metadata = {**self._metadata, "sequences": sequences_path(stem).name}
+        return write_pair(
+            stem,
+            snapshot=replace(dumped.snapshot, metadata=metadata),
+            sequences=dumped.sequences,
+        )
+
+    def _key(self, pool: RecordedPool) -> PoolKey:
+        return PoolKey(
+            instance=self._instance,
+            group=pool.group,
+            pool=pool.name,
+            pool_kind=pool.pool_kind,
+            rank=self._rank,
+            step=self._step,
+        )
+
+    def _pool_row(self, row: ForwardRow, pool_name: str) -> PoolRow:
+        if row.positions.step != 1 or len(row.positions) != len(row.tokens):
+            raise ConfigError(
+                f"{row.request_id}: {len(row.tokens)} tokens for {row.positions}",
+                hint="give one token a position, and consecutive positions",
+            )
+        return PoolRow(
+            request_id=row.request_id,
+            positions=row.positions,
+            tokens=_int64(row.tokens),
+            slots=self._table(row.slots, pool_name),
+            known_tokens=None if row.known_tokens is None else _int64(row.known_tokens),
+            prompt_len=row.prompt_len,
+        )
+
+    def _table(self, slots: PoolTables, pool_name: str) -> NDArray[np.int64]:
+        if isinstance(slots, Mapping):
+            return _int64(slots.get(pool_name, ()))
+        if len(self._pools) > 1:
+            raise ConfigError(
+                "slots: one table, but there are several pools", hint="give slots by pool name"
+            )
+        return _int64(slots)
+
+
+def _int64(values: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.array(values, dtype=np.int64)

@@ -1,0 +1,138 @@
+"""What a recorder knows of a pool: the record and each column's hash of every slot it stamped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.backends import memory
+from kvaudit.backends.availability import choose
+from kvaudit.capture.layouts import GatheredColumn, SlotView
+from kvaudit.constants import RECORD_WORDS, LaunchTag
+from kvaudit.core.backend import Backend
+from kvaudit.core.kv_column import ArrayColumn
+from kvaudit.core.launch_tag import KvHalf, LaunchPhase, PoolKind, launch_tag
+from kvaudit.core.snapshot import column_half
+from kvaudit.kernels.write.numba_cpu import launch_write
+
+NEVER = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Chain:
+    """What one request wrote in a step, in position order.
+
+    Fields:
+        seed_slot_idx: slot of the position before the first one; NO_SEED at a chain's head.
+        positions: shape [n], int64.
+        tokens: the tokens that were run, shape [n], int64.
+        slots: where their KV went, shape [n], int64.
+    """
+
+    seed_slot_idx: int
+    positions: NDArray[np.int64]
+    tokens: NDArray[np.int64]
+    slots: NDArray[np.int64]
+
+
+class PoolStamps:
+    """Records and column hashes by slot; a slot never stamped is all zero.
+
+    Fields:
+        records: by half, shape [num_slots, 4], int64.
+        hashes: by column name, source hash when stamped, shape [num_slots], int64.
+        written_step: step of the last write or copy, shape [num_slots], int64; NEVER.
+        stamped_step: step whose stamp the slot carries, shape [num_slots], int64; NEVER.
+    """
+
+    def __init__(self, views: Sequence[SlotView], pool_kind: PoolKind) -> None:
+        num_slots = views[0].num_slots
+        self._views = views
+        self._pool_kind = pool_kind
+        halves = sorted({column_half(view.name) for view in views})
+        self.records = {half: np.zeros((num_slots, RECORD_WORDS), np.int64) for half in halves}
+        self.hashes = {view.name: np.zeros(num_slots, np.int64) for view in views}
+        self.written_step = np.full(num_slots, NEVER, dtype=np.int64)
+        self.stamped_step = np.full(num_slots, NEVER, dtype=np.int64)
+
+    def columns_of(self, half: KvHalf) -> list[str]:
+        """Names of the half's columns, in fold order."""
+        return [view.name for view in self._views if column_half(view.name) is half]
+
+    def stamp(self, chains: Sequence[Chain], step: int) -> None:
+        """Stamp what the chains wrote: the bytes as they are now, the records in chain order."""
+        slots = np.concatenate([chain.slots for chain in chains])
+        written, entry_rows = np.unique(slots, return_inverse=True)
+        kv_bytes = sum(view.row_bytes for view in self._views) * len(written)
+        backend, _ = choose("cpu", kv_bytes=kv_bytes, num_entries=len(slots))
+        for view in self._views:
+            self.hashes[view.name][written] = _fold(backend, view, written)
+        for half, records in self.records.items():
+            source_hashes = [
+                self.hashes[name][written].view(np.uint64) for name in self.columns_of(half)
+            ]
+            real_kv_hashes = backend.combine(source_hashes)[entry_rows]
+            tag = launch_tag(LaunchPhase.TAIL, half, self._pool_kind)
+            _write(chains, records=records, real_kv_hashes=real_kv_hashes, tag=tag)
+        self.written_step[written] = step
+        self.stamped_step[written] = step
+
+    def copy(self, src: NDArray[np.int64], dst: NDArray[np.int64], step: int) -> None:
+        """The engine copied slots src to dst: their records and hashes go with them."""
+        for values in (*self.records.values(), *self.hashes.values(), self.stamped_step):
+            values[dst] = values[src]
+        self.written_step[dst] = step
+
+    def canary_columns(self, slots: NDArray[np.int64]) -> Iterator[tuple[str, ArrayColumn]]:
+        """The record columns of a snapshot of the slots, by their key in `Snapshot.canary`."""
+        for half, records in self.records.items():
+            key = f"{half.lower()}.tail"
+            yield key, ArrayColumn(name=f"canary.{key}", values=records[slots])
+
+    def stamped_columns(self, slots: NDArray[np.int64]) -> Iterator[tuple[str, ArrayColumn]]:
+        """The stamped hashes of a snapshot of the slots, by KV column."""
+        for name, hashes in self.hashes.items():
+            stamped_name = f"stamped.{name.removeprefix('kv.')}"
+            yield name, ArrayColumn(name=stamped_name, values=hashes[slots])
+
+    def evidence_columns(self, slots: NDArray[np.int64]) -> Iterator[tuple[str, ArrayColumn]]:
+        """When the slots were written and stamped."""
+        yield "written_step", ArrayColumn(name="written_step", values=self.written_step[slots])
+        yield "stamped_step", ArrayColumn(name="stamped_step", values=self.stamped_step[slots])
+
+
+def _fold(backend: Backend, view: SlotView, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+    column = GatheredColumn(view=view, slots=slots)
+    return backend.fold(column, np.arange(len(slots), dtype=np.int64)).view(np.int64)
+
+
+def _write(
+    chains: Sequence[Chain],
+    *,
+    records: NDArray[np.int64],
+    real_kv_hashes: NDArray[np.uint64],
+    tag: LaunchTag,
+) -> None:
+    """One write launch: each chain is a request of it."""
+    offsets = np.cumsum([0, *(len(chain.slots) for chain in chains)], dtype=np.int64)
+    launch_write(
+        memory.signed_input(offsets),
+        memory.signed_input(np.array([chain.seed_slot_idx for chain in chains], dtype=np.int64)),
+        memory.signed_input(memory.single(len(chains), np.int32)),
+        memory.hashed_input(np.concatenate([chain.tokens for chain in chains])),
+        memory.hashed_input(np.concatenate([chain.positions for chain in chains])),
+        memory.signed_input(np.concatenate([chain.slots for chain in chains])),
+        memory.absent(np.uint64),
+        memory.absent(np.uint64),
+        memory.hashed_input(real_kv_hashes),
+        memory.signed_input(memory.single(0, np.int32)),
+        memory.hashed_output(records),
+        memory.no_ring(),
+        memory.single(0, np.int32),
+        memory.single(0, np.int64),
+        memory.single(0, np.int64),
+        int(tag),
+    )

@@ -1,0 +1,204 @@
+"""An engine's page tables, tokens and lengths as sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Sized
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.constants import UNKNOWN_TOKEN
+from kvaudit.core.sequences import Sequences, SequenceState
+from kvaudit.core.snapshot import PoolKey
+from kvaudit.errors import ConfigError
+
+if TYPE_CHECKING:
+    import torch
+
+Integers: TypeAlias = "torch.Tensor | NDArray[np.integer[Any]] | Sequence[int]"
+IntegerLists: TypeAlias = "torch.Tensor | NDArray[np.integer[Any]] | Sequence[Integers]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SequenceRow:
+    """One sequence before it is laid flat.
+
+    Fields:
+        request_id: its name.
+        tokens: token ids from position 0, shape [n], int64; -1 = unknown.
+        slots: slot of each position from start_position on, shape [m], int64.
+        kv_len: positions whose KV is written.
+        start_position: position of the first slot.
+        prompt_len: prompt tokens; -1 = unknown.
+        state: what the sequence is to its engine; None = not given.
+        extra_key: LoRA, cache salt or media key; None = not given.
+    """
+
+    request_id: str
+    tokens: NDArray[np.int64]
+    slots: NDArray[np.int64]
+    kv_len: int
+    start_position: int = 0
+    prompt_len: int = -1
+    state: SequenceState | None = None
+    extra_key: str | None = None
+
+    @property
+    def live_slots(self) -> NDArray[np.int64]:
+        """Slots of the positions below kv_len, shape [n], int64."""
+        return self.slots[: max(0, self.kv_len - self.start_position)]
+
+
+def flat_sequences(rows: Sequence[SequenceRow], key: PoolKey) -> Sequences:
+    """The rows as one Sequences."""
+    return Sequences(
+        key=key,
+        request_ids=[row.request_id for row in rows],
+        token_offsets=_offsets(row.tokens for row in rows),
+        tokens=_joined(row.tokens for row in rows),
+        slot_offsets=_offsets(row.slots for row in rows),
+        slots=_joined(row.slots for row in rows),
+        kv_lens=np.array([row.kv_len for row in rows], dtype=np.int64),
+        start_positions=np.array([row.start_position for row in rows], dtype=np.int64),
+        prompt_lens=np.array([row.prompt_len for row in rows], dtype=np.int64),
+        states=[row.state for row in rows],
+        extra_keys=[row.extra_key for row in rows],
+    )
+
+
+def live_slots(rows: Sequence[SequenceRow]) -> NDArray[np.int64]:
+    """The different slots of all positions below kv_len, ascending, shape [n], int64."""
+    return np.unique(_joined(row.live_slots for row in rows))
+
+
+def sequence_rows(
+    *,
+    num_slots: int,
+    page_size: int,
+    page_tables: IntegerLists | None,
+    slots: IntegerLists | None,
+    tokens: IntegerLists | None,
+    kv_lens: Integers | None,
+    request_ids: Sequence[str] | None,
+    extra_keys: Sequence[str | None] | None,
+) -> list[SequenceRow]:
+    """One row a request, from the arguments of `dump`.
+
+    Raises:
+        ConfigError: naming the argument that does not fit the others.
+    """
+    if page_tables is not None and slots is None:
+        tables, table_name, slots_per_entry = page_tables, "page_tables", page_size
+    elif slots is not None and page_tables is None:
+        tables, table_name, slots_per_entry = slots, "slots", 1
+    else:
+        raise ConfigError(
+            "page_tables, slots: give exactly one of them",
+            hint="page_tables for a paged engine, slots for a table of slots a token",
+        )
+    if page_tables is not None and kv_lens is None:
+        raise ConfigError(
+            "kv_lens: missing, and page_tables do not say how much of the last page is written",
+            hint="give the number of tokens whose KV is written, one a request",
+        )
+    num_requests = len(tables)
+    _check_length("tokens", tokens, num_requests)
+    _check_length("kv_lens", kv_lens, num_requests)
+    _check_length("request_ids", request_ids, num_requests)
+    _check_length("extra_keys", extra_keys, num_requests)
+    rows = []
+    for request_idx in range(num_requests):
+        place = f"{table_name}[{request_idx}]"
+        token_ids = (
+            None if tokens is None else _integers(tokens[request_idx], f"tokens[{request_idx}]")
+        )
+        table = _integers(tables[request_idx], place)
+        kv_len = _kv_len(kv_lens, request_idx, token_ids, table)
+        request_slots = _slots_of(table, kv_len, slots_per_entry, place)
+        _check_slots(request_slots[:kv_len], num_slots, place)
+        rows.append(
+            SequenceRow(
+                request_id=str(request_idx if request_ids is None else request_ids[request_idx]),
+                tokens=_unknown(kv_len) if token_ids is None else token_ids,
+                slots=request_slots,
+                kv_len=kv_len,
+                extra_key=None if extra_keys is None else extra_keys[request_idx],
+            )
+        )
+    return rows
+
+
+def _kv_len(
+    kv_lens: Integers | None,
+    request_idx: int,
+    tokens: NDArray[np.int64] | None,
+    table: NDArray[np.int64],
+) -> int:
+    if kv_lens is None:
+        return len(table) if tokens is None else min(len(tokens), len(table))
+    kv_len = int(kv_lens[request_idx])
+    if kv_len < 0:
+        raise ConfigError(
+            f"kv_lens[{request_idx}]: {kv_len}", hint="give the tokens whose KV is written"
+        )
+    return kv_len
+
+
+def _slots_of(
+    table: NDArray[np.int64], kv_len: int, slots_per_entry: int, place: str
+) -> NDArray[np.int64]:
+    """Token i's slot is table[i // n] * n + i % n for n slots an entry."""
+    entries = -(-kv_len // slots_per_entry)
+    if len(table) < entries:
+        raise ConfigError(
+            f"{place}: {len(table)} entries, but kv_len {kv_len} needs {entries}",
+            hint="check kv_lens and page_size, or pass the whole table",
+        )
+    if slots_per_entry == 1:
+        return table
+    positions = np.arange(kv_len, dtype=np.int64)
+    slots: NDArray[np.int64] = table[positions // slots_per_entry] * slots_per_entry
+    return slots + positions % slots_per_entry
+
+
+def _check_slots(slots: NDArray[np.int64], num_slots: int, place: str) -> None:
+    outside = np.flatnonzero((slots < 0) | (slots >= num_slots))
+    if outside.size:
+        position = int(outside[0])
+        raise ConfigError(
+            f"{place}: position {position} is in slot {slots[position]}, but the pool has "
+            f"{num_slots} slots",
+            hint="check page_size, the layout and kv_lens, or whether the table is of another pool",
+        )
+
+
+def _check_length(name: str, values: Sized | None, num_requests: int) -> None:
+    if values is not None and len(values) != num_requests:
+        raise ConfigError(
+            f"{name}: {len(values)} entries for {num_requests} requests",
+            hint="give one entry a request, in the same order",
+        )
+
+
+def _integers(values: Integers, place: str) -> NDArray[np.int64]:
+    """A list, an array or a tensor on any device as shape [n], int64."""
+    host = values.detach().cpu().numpy() if hasattr(values, "detach") else np.asarray(values)
+    if host.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if host.ndim != 1 or not np.issubdtype(host.dtype, np.integer):
+        raise ConfigError(f"{place}: not a flat list of integers", hint="give one list a request")
+    return host.astype(np.int64)
+
+
+def _unknown(length: int) -> NDArray[np.int64]:
+    return np.full(length, UNKNOWN_TOKEN, dtype=np.int64)
+
+
+def _offsets(parts: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.cumsum([0, *(len(part) for part in parts)], dtype=np.int64)
+
+
+def _joined(parts: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate([np.empty(0, dtype=np.int64), *parts])
