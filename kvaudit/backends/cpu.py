@@ -1,0 +1,82 @@
+"""The backend that is always there: numba kernels on every core this process may use."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.backends import memory
+from kvaudit.backends.host import HostBackend, HostKernels
+from kvaudit.backends.window_walk import WindowTask, wanted_windows
+from kvaudit.core.kv_column import KvColumn
+from kvaudit.kernels.compilation import are_cached
+from kvaudit.kernels.fold import numba_cpu as fold_kernels
+from kvaudit.kernels.hash import numba_cpu as hash_kernels
+from kvaudit.kernels.row_threads import num_threads, run_rows
+from kvaudit.kernels.verify import numba_cpu as verify_kernels
+
+
+class CpuBackend(HostBackend):
+    """Folds windows on all cores; a window is checked and folded while a core's cache holds it."""
+
+    name = "cpu"
+
+    def __init__(self) -> None:
+        super().__init__(
+            HostKernels(
+                launch_combine=fold_kernels.launch_combine,
+                launch_hash=hash_kernels.launch_hash,
+                launch_verify=verify_kernels.launch_verify,
+            )
+        )
+        self.device = f"CPU, {num_threads()} threads"
+
+    def needs_compilation(self) -> bool:
+        """Whether the first calls will compile the kernels, which takes seconds."""
+        return not are_cached(
+            (*fold_kernels.KERNELS, *hash_kernels.KERNELS, *verify_kernels.KERNELS)
+        )
+
+    def fold(self, column: KvColumn, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Source hash of each of the rows of a column; see `core.backend`."""
+        hashes = np.zeros(rows.shape, dtype=np.uint64)
+        tasks = wanted_windows(column, rows)
+        taking = threading.Lock()
+        stopped = threading.Event()
+
+        def fold_until_done(_first_worker: int, _last_worker: int) -> None:
+            try:
+                while not stopped.is_set():
+                    with taking:
+                        task = next(tasks, None)
+                    if task is None:
+                        return
+                    _fold_window(column, task, rows=rows, hashes=hashes)
+            except BaseException:
+                stopped.set()
+                raise
+
+        run_rows(fold_until_done, num_threads(), rows_per_task=1)
+        return hashes
+
+
+def _fold_window(
+    column: KvColumn,
+    task: WindowTask,
+    *,
+    rows: NDArray[np.int64],
+    hashes: NDArray[np.uint64],
+) -> None:
+    task.window.check()
+    if task.first == task.last:
+        return
+    fold_kernels.launch_fold(
+        memory.source_input(task.window.data),
+        memory.signed_input(task.window_rows(rows)),
+        hashes[task.first : task.last],
+        1,
+        column.row_bytes,
+        column.read_bytes,
+    )

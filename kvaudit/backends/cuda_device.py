@@ -1,0 +1,65 @@
+"""Whether the CUDA kernels can run here, and if not, which of the reasons it is."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from functools import cache
+from importlib.util import find_spec
+
+from kvaudit.backends.cuda_errors import cuda_errors_translated
+from kvaudit.errors import BackendNotInstalled, DeviceUnsupported, NoDevice
+
+MIN_COMPUTE_CAPABILITY = (7, 0)
+_DRIVER_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+_EXTRA_HINT = "install the extra of your driver: pip install 'kvaudit[cuda13]' or 'kvaudit[cuda12]'"
+_CPU_HINT = "run it with --backend cpu"
+
+
+@cache
+def require_cuda() -> str:
+    """The name of the device that the CUDA kernels run on, such as `NVIDIA H200 (9.0)`.
+
+    Loads no CUDA package where none is installed or no driver is there.
+
+    Raises:
+        BackendNotInstalled: numba-cuda is missing.
+        NoDevice: no driver, no device, or the simulator in its place.
+        DeviceUnsupported: the device is older than the kernels' oldest.
+    """
+    if find_spec("numba_cuda") is None:
+        raise BackendNotInstalled("numba-cuda is not installed", hint=_EXTRA_HINT)
+    from numba import config
+
+    if config.ENABLE_CUDASIM:
+        raise NoDevice(
+            "numba's CUDA simulator is switched on, which is no device",
+            hint="unset NUMBA_ENABLE_CUDASIM",
+        )
+    _require_driver()
+    return _require_device()
+
+
+def _require_driver() -> None:
+    try:
+        ctypes.CDLL(_DRIVER_LIBRARY)
+    except OSError as error:
+        raise NoDevice(
+            f"there is no NVIDIA driver: {_DRIVER_LIBRARY} cannot be loaded", hint=_CPU_HINT
+        ) from error
+
+
+def _require_device() -> str:
+    from kvaudit.kernels.cuda_module import cuda
+
+    with cuda_errors_translated():
+        if not len(cuda.gpus):
+            raise NoDevice("the NVIDIA driver lists no CUDA device", hint=_CPU_HINT)
+        device = cuda.get_current_device()
+        capability = tuple(device.compute_capability)
+        name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
+    label = f"{name} ({capability[0]}.{capability[1]})"
+    if capability < MIN_COMPUTE_CAPABILITY:
+        oldest = ".".join(str(part) for part in MIN_COMPUTE_CAPABILITY)
+        raise DeviceUnsupported(f"{label} has a compute capability below {oldest}", hint=_CPU_HINT)
+    return label

@@ -1,0 +1,168 @@
+"""How a launch's tensors become the arrays that kernels take (`kernels/__init__`)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from kvaudit.backends import memory
+from kvaudit.backends.torch_module import torch
+
+# An array of numpy's, of numba-cuda's, or of its simulator's: kernels know which.
+KernelArray: TypeAlias = Any
+
+
+class LaunchArrays(Protocol):
+    """Arrays in a tensor's own memory: int64 stays signed, or is seen as the uint64 to hash."""
+
+    def signed(self, tensor: torch.Tensor) -> KernelArray:
+        """An input of the tensor's own dtype."""
+        ...
+
+    def hashed(self, tensor: torch.Tensor) -> KernelArray:
+        """An int64 input as uint64."""
+        ...
+
+    def signed_output(self, tensor: torch.Tensor) -> KernelArray:
+        """An in/out array of the tensor's own dtype."""
+        ...
+
+    def hashed_output(self, tensor: torch.Tensor) -> KernelArray:
+        """An int64 in/out array as uint64."""
+        ...
+
+    def source(self, tensor: torch.Tensor) -> KernelArray:
+        """KV bytes as uint8 [rows, row_bytes]; rows keep their stride."""
+        ...
+
+    def hashes(self, length: int) -> KernelArray:
+        """Scratch for hashes: zeros, shape [length], uint64."""
+        ...
+
+    def written(self, scratch: KernelArray) -> KernelArray:
+        """Scratch that launches have filled, as an input."""
+        ...
+
+    def no_reason_bits(self) -> KernelArray:
+        """Reason bits that are not wanted, shape [0], uint32."""
+        ...
+
+    def num_active(self, *, num_valid: torch.Tensor, enable: torch.Tensor, capacity: int) -> int:
+        """Entries whose bytes must be folded; all, where reading the count would wait."""
+        ...
+
+
+def byte_rows(tensor: torch.Tensor) -> torch.Tensor:
+    """A source's tensor seen as uint8 [rows, row_bytes], in the same memory."""
+    as_bytes = tensor.detach().view(torch.uint8)
+    return as_bytes.view(tensor.shape[0], math.prod(as_bytes.shape[1:]))
+
+
+def or_absent(
+    tensor: torch.Tensor | None, dtype: torch.dtype, *, device: torch.device, dims: int = 1
+) -> torch.Tensor:
+    """The tensor, or the empty one that stands for None in the contracts."""
+    return torch.empty((0,) * dims, dtype=dtype, device=device) if tensor is None else tensor
+
+
+class HostArrays:
+    """Numpy views of host tensors, of the kinds that `memory` decides.
+
+    A tensor of a device is copied; `write_back` then puts the in/out arrays where they came from.
+    """
+
+    def __init__(self) -> None:
+        self._copies: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def write_back(self) -> None:
+        """Copy the in/out arrays of device tensors back to their device."""
+        for tensor, host in self._copies:
+            tensor.copy_(host)
+
+    def signed(self, tensor: torch.Tensor) -> KernelArray:
+        """An input of the tensor's own dtype."""
+        return memory.signed_input(tensor.detach().cpu().numpy())
+
+    def hashed(self, tensor: torch.Tensor) -> KernelArray:
+        """An int64 input as uint64."""
+        return memory.hashed_input(tensor.detach().cpu().numpy())
+
+    def signed_output(self, tensor: torch.Tensor) -> KernelArray:
+        """An in/out array of the tensor's own dtype."""
+        host = tensor.detach().cpu()
+        if host.device != tensor.device:
+            self._copies.append((tensor, host))
+        return host.numpy()
+
+    def hashed_output(self, tensor: torch.Tensor) -> KernelArray:
+        """An int64 in/out array as uint64."""
+        return memory.hashed_output(self.signed_output(tensor))
+
+    def source(self, tensor: torch.Tensor) -> KernelArray:
+        """KV bytes as uint8 [rows, row_bytes]; rows keep their stride."""
+        return memory.source_input(byte_rows(tensor).cpu().numpy())
+
+    def hashes(self, length: int) -> KernelArray:
+        """Scratch for hashes: zeros, shape [length], uint64."""
+        return np.zeros(length, dtype=np.uint64)
+
+    def written(self, scratch: KernelArray) -> KernelArray:
+        """Scratch that launches have filled, as an input."""
+        return memory.hashed_input(scratch)
+
+    def no_reason_bits(self) -> KernelArray:
+        """Reason bits that are not wanted, shape [0], uint32."""
+        return np.empty(0, dtype=np.uint32)
+
+    def num_active(self, *, num_valid: torch.Tensor, enable: torch.Tensor, capacity: int) -> int:
+        """The active entries of an enabled launch."""
+        return min(max(int(num_valid), 0), capacity) if int(enable) else 0
+
+
+class CudaArrays:
+    """Device arrays over CUDA tensors, enqueued like them and never waited for.
+
+    Args:
+        device: the device of the launch.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+
+    def signed(self, tensor: torch.Tensor) -> KernelArray:
+        """An input of the tensor's own dtype."""
+        from kvaudit.kernels.cuda_module import cuda
+
+        # sync=False: the launch goes to the stream that the tensor's own work goes to.
+        return cuda.as_cuda_array(tensor.detach(), sync=False)
+
+    def hashed(self, tensor: torch.Tensor) -> KernelArray:
+        """An int64 input as uint64."""
+        return self.signed(tensor).view(np.uint64)
+
+    signed_output = signed
+    hashed_output = hashed
+
+    def source(self, tensor: torch.Tensor) -> KernelArray:
+        """KV bytes as uint8 [rows, row_bytes]; rows keep their stride."""
+        return self.signed(byte_rows(tensor))
+
+    def hashes(self, length: int) -> KernelArray:
+        """Scratch for hashes: zeros, shape [length], uint64."""
+        return self.hashed(torch.zeros(length, dtype=torch.int64, device=self._device))
+
+    def written(self, scratch: KernelArray) -> KernelArray:
+        """Scratch that launches have filled, as an input."""
+        return scratch
+
+    def no_reason_bits(self) -> KernelArray:
+        """Reason bits that are not wanted, shape [0], uint32."""
+        nothing = torch.empty(0, dtype=torch.int32, device=self._device)
+        return self.signed(nothing).view(np.uint32)
+
+    def num_active(self, *, num_valid: torch.Tensor, enable: torch.Tensor, capacity: int) -> int:
+        """All entries: reading num_valid would wait for the device."""
+        del num_valid, enable
+        return capacity
