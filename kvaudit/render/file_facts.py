@@ -1,0 +1,158 @@
+"""What a file is and holds, as named values: `show` prints them as text or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from rich.text import Text
+
+from kvaudit.constants import LaunchTag
+from kvaudit.core.kv_column import KvColumn
+from kvaudit.core.plan import PlanDump
+from kvaudit.core.sequences import Sequences
+from kvaudit.core.snapshot import PoolKey, Snapshot
+from kvaudit.render.labels import column_labels
+from kvaudit.render.lines import aligned
+from kvaudit.render.printable import printable
+
+Facts = dict[str, Any]
+
+
+def file_facts(content: Snapshot | Sequences | PlanDump) -> Facts:
+    """Kind, pairing key, geometry, columns and rows; JSON values only."""
+    if isinstance(content, Snapshot):
+        return _snapshot_facts(content)
+    if isinstance(content, Sequences):
+        return _sequences_facts(content)
+    return _plan_facts(content)
+
+
+def fact_lines(facts: Facts) -> list[Text]:
+    """A line a fact; a mapping takes a line an item."""
+    rows: list[tuple[str, str]] = []
+    for name, value in facts.items():
+        if isinstance(value, Mapping):
+            items = [(printable(str(key)), _word(item)) for key, item in value.items()]
+            rows += [("" if count else name, f"{k} {v}") for count, (k, v) in enumerate(items)]
+        else:
+            rows.append((name, _word(value)))
+    return aligned(rows, indent=0)
+
+
+def _word(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return printable(" ".join(str(item) for item in value)) or "-"
+    return printable(str(value))
+
+
+def _key_facts(key: PoolKey) -> Facts:
+    named = {
+        "instance": key.instance,
+        "group": key.group,
+        "pool": key.pool,
+        "pool_kind": str(key.pool_kind),
+        "tier": key.tier,
+        "rank": key.rank,
+        "step": key.step,
+    }
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _snapshot_facts(snapshot: Snapshot) -> Facts:
+    slots = snapshot.slots
+    span = f"{slots[0]}-{slots[-1]}" if snapshot.num_rows else "none"
+    return {
+        "file": snapshot.path,
+        "kind": "snapshot",
+        "key": _key_facts(snapshot.key),
+        "rows": snapshot.num_rows,
+        "slots": f"{span}{'' if snapshot.is_dense else ', sparse'} of {snapshot.num_slots}",
+        "page_size": snapshot.page_size,
+        "reserved_slots": str(snapshot.reserved_slots),
+        "at": str(snapshot.at),
+        "real_kv_hash_mode": snapshot.real_kv_hash_mode.name.lower(),
+        "stamped_columns": list(snapshot.stamped_columns),
+        "token_offset": snapshot.token_offset,
+        "position_offset": snapshot.position_offset,
+        "window": snapshot.window,
+        "records": {
+            name: f"{np.count_nonzero(column.read().any(axis=1))} of {snapshot.num_rows} stamped"
+            for name, column in snapshot.canary.items()
+        },
+        "kv": _kv_facts(snapshot.kv.values()),
+        "stamped": column_labels(list(snapshot.stamped))[1] or None,
+        "digests": column_labels(list(snapshot.digests))[1] or None,
+        "evidence": list(snapshot.evidence),
+        "checksummed": snapshot.checksummed,
+        "metadata": dict(snapshot.metadata),
+    }
+
+
+def _kv_facts(columns: Iterable[KvColumn]) -> Facts:
+    """Columns of one shape in one item."""
+    shapes: dict[str, list[str]] = {}
+    for column in columns:
+        shape = f"{column.dtype or 'dtype unknown'}, {column.row_bytes} B a slot"
+        if column.read_bytes != column.row_bytes:
+            shape += f", digests cover {column.read_bytes} B"
+        shapes.setdefault(shape, []).append(column.name)
+    return {column_labels(names)[1]: f"({shape})" for shape, names in shapes.items()}
+
+
+def _sequences_facts(sequences: Sequences) -> Facts:
+    return {
+        "file": sequences.path,
+        "kind": "sequences",
+        "key": _key_facts(sequences.key),
+        "rows": sequences.num_sequences,
+        "tokens": len(sequences.tokens),
+        "slots": len(sequences.slots),
+        "sequences": {
+            request_id: _sequence_word(sequences, sequence_idx)
+            for sequence_idx, request_id in enumerate(sequences.request_ids)
+        },
+    }
+
+
+def _sequence_word(sequences: Sequences, sequence_idx: int) -> str:
+    start = int(sequences.start_positions[sequence_idx])
+    kv_len = int(sequences.kv_lens[sequence_idx])
+    words = [
+        f"positions {start}-{kv_len - 1}" if kv_len > start else "no positions",
+        f"{len(sequences.tokens_of(sequence_idx))} tokens",
+        f"{len(sequences.slots_of(sequence_idx))} slots",
+    ]
+    if sequences.states[sequence_idx] is not None:
+        words.append(str(sequences.states[sequence_idx]))
+    if sequences.extra_keys[sequence_idx] is not None:
+        words.append(f"extra key {sequences.extra_keys[sequence_idx]}")
+    return ", ".join(words)
+
+
+def _plan_facts(plan: PlanDump) -> Facts:
+    return {
+        "file": plan.path,
+        "kind": "plan",
+        "key": _key_facts(plan.key),
+        "rows": len(plan.launches),
+        "launches": {
+            f"step {launch.step} row {row}": ", ".join(
+                [
+                    _tags_word(launch.tags),
+                    f"{len(launch.plan)} entries of {launch.plan.capacity}",
+                    "enabled" if launch.plan.enable else "disabled",
+                ]
+            )
+            for row, launch in enumerate(plan.launches)
+        },
+    }
+
+
+def _tags_word(tags: Iterable[LaunchTag] | None) -> str:
+    return "all tags" if tags is None else " ".join(tag.name for tag in tags)

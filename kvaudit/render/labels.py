@@ -1,0 +1,75 @@
+"""Values as people read them. Words that came from a file pass through `printable`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from kvaudit.core.layout import slot_label
+from kvaudit.core.report import InputFile
+from kvaudit.core.snapshot import column_layer
+from kvaudit.render.printable import printable
+
+
+def count_label(count: int, noun: str, plural: str | None = None) -> str:
+    """`1 slot`, `2,048 slots`."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def percent_label(ratio: float) -> str:
+    """A share, rounded down: `100%` means all of it and `0%` none of it."""
+    hundredths = math.floor(round(ratio * 1e4, 6))
+    return f"{hundredths / 100:g}%" if hundredths or not ratio else "<0.01%"
+
+
+def listed(values: Sequence[object], *, most: int = 8) -> str:
+    """Values joined by commas; past `most` the rest is counted."""
+    words = ", ".join(printable(str(value)) for value in values[:most])
+    rest = len(values) - most
+    return f"{words} and {rest:,} more" if rest > 0 else words
+
+
+def ranges_label(numbers: Iterable[int]) -> str:
+    """Ascending whole numbers with runs folded: `0-15,17`."""
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def column_labels(columns: Sequence[str]) -> tuple[str, str]:
+    """The layers of KV columns, and the columns: (`layers 0-29`, `kv.k.0-29 kv.v.0-29`)."""
+    layers: dict[str, list[int]] = {}
+    side: list[str] = []
+    for column in columns:
+        layer = column_layer(column)
+        if layer is None:
+            side.append(printable(column))
+        else:
+            layers.setdefault(column.rsplit(".", 1)[0], []).append(layer)
+    words = [f"{stem}.{ranges_label(numbers)}" for stem, numbers in layers.items()] + side
+    every_layer = {layer for numbers in layers.values() for layer in numbers}
+    noun = "layer" if len(every_layer) == 1 else "layers"
+    return (f"{noun} {ranges_label(every_layer)}" if every_layer else "no layer", " ".join(words))
+
+
+def page_size_of(inputs: Sequence[InputFile], *, pool: str, rank: int | None) -> int:
+    """The page size of a pool; 1 when no input says so."""
+    snapshots = [file for file in inputs if file.page_size is not None]
+    exact = [
+        file
+        for file in snapshots
+        if file.key.get("pool", pool) == pool and file.key.get("rank") == rank
+    ]
+    found = (exact or snapshots)[:1]
+    return found[0].page_size or 1 if found else 1
+
+
+def place_label(slot_idx: int, *, page_size: int, out_of_range: bool) -> str:
+    """A slot in both numberings, or the bare number of one that the pool does not have."""
+    if out_of_range or slot_idx < 0:
+        return f"slot {slot_idx} (outside the pool)"
+    return slot_label(slot_idx, page_size)

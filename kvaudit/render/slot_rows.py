@@ -1,0 +1,104 @@
+"""What one file says of a few slots: records, owners or plan entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from rich.text import Text
+
+from kvaudit.constants import (
+    RECORD_POSITION,
+    RECORD_PREV_HASH,
+    RECORD_REAL_KV_HASH,
+    RECORD_TOKEN,
+)
+from kvaudit.core.layout import SlotRanges, slot_label
+from kvaudit.core.plan import PlanDump
+from kvaudit.core.sequences import Sequences
+from kvaudit.core.snapshot import Snapshot
+from kvaudit.core.violation import hash_label
+from kvaudit.render.lines import aligned
+from kvaudit.render.printable import printable
+
+SlotRow = dict[str, Any]
+
+
+def slot_rows(content: Snapshot | Sequences | PlanDump, slots: SlotRanges) -> list[SlotRow]:
+    """The rows of a file that concern the slots, each with `slot` first; JSON values only."""
+    if isinstance(content, Snapshot):
+        return list(_records(content, slots))
+    if isinstance(content, Sequences):
+        return list(_owners(content, slots))
+    return list(_entries(content, slots))
+
+
+def slot_lines(rows: list[SlotRow], *, page_size: int | None) -> list[Text]:
+    """A line a row; slots in both numberings where the page size is known."""
+    cells = [
+        (
+            slot_label(row["slot"], page_size) if page_size else f"slot {row['slot']}",
+            *(printable(f"{name} {value}") for name, value in row.items() if name != "slot"),
+        )
+        for row in rows
+    ]
+    return aligned(cells, indent=0)
+
+
+def _records(snapshot: Snapshot, slots: SlotRanges) -> Iterator[SlotRow]:
+    """A row a slot and record column; a row a slot when there are no records."""
+    records = {name: column.read() for name, column in snapshot.canary.items()}
+    evidence = {name: column.read() for name, column in snapshot.evidence.items()}
+    for row in np.flatnonzero(slots.mask(snapshot.slots)):
+        slot = int(snapshot.slots[row])
+        seen = {name: _plain(values[row]) for name, values in evidence.items()}
+        for name, values in records.items():
+            record = [int(word) for word in values[row]]
+            yield {
+                "slot": slot,
+                "record": name,
+                "token": record[RECORD_TOKEN],
+                "position": record[RECORD_POSITION],
+                "prev_hash": hash_label(record[RECORD_PREV_HASH]),
+                "real_kv_hash": hash_label(record[RECORD_REAL_KV_HASH]),
+                **seen,
+            }
+        if not records:
+            yield {"slot": slot, **seen}
+
+
+def _plain(value: object) -> object:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _owners(sequences: Sequences, slots: SlotRanges) -> Iterator[SlotRow]:
+    """A row a sequence and position."""
+    for sequence_idx, request_id in enumerate(sequences.request_ids):
+        tokens = sequences.tokens_of(sequence_idx)
+        owned = sequences.slots_of(sequence_idx)
+        for place in np.flatnonzero(slots.mask(owned)):
+            position = int(sequences.start_positions[sequence_idx] + place)
+            yield {
+                "slot": int(owned[place]),
+                "request": request_id,
+                "position": position,
+                "token": int(tokens[position]) if position < len(tokens) else None,
+                "written": position < int(sequences.kv_lens[sequence_idx]),
+            }
+
+
+def _entries(plan: PlanDump, slots: SlotRanges) -> Iterator[SlotRow]:
+    """A row a plan entry."""
+    for row, launch in enumerate(plan.launches):
+        active = slice(0, len(launch.plan))
+        for entry in np.flatnonzero(slots.mask(launch.plan.verify_slot_indices[active])):
+            yield {
+                "slot": int(launch.plan.verify_slot_indices[entry]),
+                "row": row,
+                "step": launch.step,
+                "entry": int(entry),
+                "position": int(launch.plan.verify_expected_positions[entry]),
+                "token": int(launch.plan.verify_expected_tokens[entry]),
+                "prev_slot": int(launch.plan.verify_prev_slot_indices[entry]),
+            }

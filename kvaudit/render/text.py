@@ -1,0 +1,88 @@
+"""A Report as text for people: the verdict first, then what supports it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from kvaudit.core.report import Report
+from kvaudit.render.coverage_table import coverage_table
+from kvaudit.render.finding_list import finding_list
+from kvaudit.render.lines import line
+from kvaudit.render.printable import printable
+from kvaudit.render.tag_table import tag_table
+from kvaudit.render.verdict_line import not_checked, verdict_line
+from kvaudit.render.violation_ring import violation_ring
+
+
+def text_lines(report: Report) -> list[Text]:
+    """The whole report; sections are parted by an empty line."""
+    sections = [
+        [verdict_line(report)],
+        not_checked(report),
+        finding_list(report.findings),
+        coverage_table(report.coverage),
+        tag_table(report.tags),
+        violation_ring(report),
+        [backend_line(report)],
+    ]
+    lines: list[Text] = []
+    for section in filter(None, sections):
+        if lines:
+            lines.append(Text())
+        lines += section
+    return lines
+
+
+def backend_line(report: Report) -> Text:
+    """Who computed it, why, and how fast."""
+    timing = report.timing
+    parts = [f"backend {report.backend.name} on {printable(report.backend.device)}"]
+    if report.backend.reason:
+        parts.append(printable(report.backend.reason))
+    parts += [f"self-check {report.self_check}", f"{timing.seconds:.2f} s"]
+    if timing.kv_bytes:
+        parts.append(f"{timing.kv_bytes / 1e6:,.1f} MB of KV at {timing.gb_per_s:.2f} GB/s")
+    return line((" · ".join(parts), "dim"))
+
+
+def print_lines(
+    lines: Iterable[Text], stream: TextIO, *, styled: bool = False, width: int | None = None
+) -> None:
+    """Write lines.
+
+    Args:
+        lines: what to write.
+        stream: where.
+        styled: whether colours and weights are written.
+        width: the terminal's width, at which long lines fold; None leaves every line whole.
+    """
+    console = Console(
+        file=stream,
+        force_terminal=styled,
+        color_system="standard" if styled else None,
+        width=width,
+        no_color=not styled,
+    )
+    for text in lines:
+        if width is None:
+            console.print(text, soft_wrap=True, highlight=False)
+        else:
+            console.print(text, overflow="fold", highlight=False)
+
+
+def write_text(
+    report: Report, stream: TextIO, *, styled: bool = False, width: int | None = None
+) -> None:
+    """Write the whole report."""
+    print_lines(text_lines(report), stream, styled=styled, width=width)
+
+
+def write_verdict(
+    report: Report, stream: TextIO, *, styled: bool = False, width: int | None = None
+) -> None:
+    """Write the verdict with its scope, and nothing else."""
+    print_lines([verdict_line(report)], stream, styled=styled, width=width)

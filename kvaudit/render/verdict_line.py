@@ -1,0 +1,93 @@
+"""The first lines of the report: the verdict with its scope, and what was not checked."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from kvaudit.core.coverage import Coverage, Family
+from kvaudit.core.report import Report, Verdict
+from kvaudit.render.labels import count_label, percent_label
+from kvaudit.render.lines import heading, line
+from kvaudit.render.printable import printable
+
+VERDICT_STYLES = {
+    Verdict.CLEAN: "bold green",
+    Verdict.VIOLATIONS: "bold red",
+    Verdict.INCOMPLETE: "bold yellow",
+}
+
+
+def scope_label(coverage: Coverage) -> str:
+    """How much of each family was checked: `index 100% · bytes - (not stamped)`."""
+    return " · ".join(_family_label(coverage, family) for family in Family)
+
+
+def _family_label(coverage: Coverage, family: Family) -> str:
+    covered = coverage.families.get(family)
+    if covered is None or covered.ratio is None:
+        why = coverage.absent.get(family, "nothing planned")
+        return f"{family} - ({printable(why)})"
+    words = [str(family), percent_label(covered.ratio), printable(covered.scope)]
+    return " ".join(word for word in words if word)
+
+
+def verdict_line(report: Report) -> Text:
+    """`CLEAN  index 100% · records 100% · bytes - (not stamped) · identity - (no bytes)`."""
+    return line(
+        (str(report.verdict).upper(), VERDICT_STYLES[report.verdict]),
+        "  ",
+        scope_label(report.coverage),
+    )
+
+
+def not_checked(report: Report) -> list[Text]:
+    """What the verdict says nothing about, a line each; empty when all was checked."""
+    sentences = [
+        *report.incomplete_reasons,
+        *_missed_entries(report.coverage),
+        *_missed_launches(report.coverage),
+        *_missed_slots(report.coverage),
+        *(f"{file.path}: {note}" for file in report.inputs for note in file.notes),
+    ]
+    if not sentences:
+        return []
+    return [
+        heading("not checked"),
+        *(line(printable(sentence), indent=1) for sentence in dict.fromkeys(sentences)),
+    ]
+
+
+def _missed_entries(coverage: Coverage) -> list[str]:
+    """One sentence a family that was covered in part, with the counted causes."""
+    sentences = []
+    for family in Family:
+        covered = coverage.families.get(family)
+        if covered is None:
+            continue
+        causes = ", ".join(
+            f"{count:,} {name.replace('_', ' ')}"
+            for name, count in covered.details.items()
+            if count
+        )
+        missed = covered.due - covered.checked
+        if missed:
+            because = f": {causes}" if causes else ""
+            sentences.append(f"{family}: {missed:,} of {covered.due:,} not checked{because}")
+        elif causes:
+            sentences.append(f"{family}: {causes}")
+    return sentences
+
+
+def _missed_launches(coverage: Coverage) -> list[str]:
+    if not coverage.disabled_launches:
+        return []
+    return [f"{count_label(coverage.disabled_launches, 'launch', 'launches')} disabled by the plan"]
+
+
+def _missed_slots(coverage: Coverage) -> list[str]:
+    unplanned = coverage.slots_pool - coverage.slots_planned
+    if unplanned <= 0:
+        return []
+    return [
+        f"{unplanned:,} of {count_label(coverage.slots_pool, 'slot')}: no expectation names them"
+    ]

@@ -1,0 +1,129 @@
+"""The rows of the report, grouped by slot: whose it is, what differed, stored against expected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import Final
+
+from rich.text import Text
+
+from kvaudit.constants import FailReason
+from kvaudit.core.fail_reason import REASON_LABELS
+from kvaudit.core.report import Report
+from kvaudit.core.violation import Violation, hash_label
+from kvaudit.render.labels import column_labels, listed, page_size_of, place_label
+from kvaudit.render.lines import aligned, line
+from kvaudit.render.printable import printable
+
+Pair = tuple[object, object]
+
+# What a reason compares: (stored, expected) of a row.
+COMPARED: Final[dict[FailReason, Callable[[Violation], Pair]]] = {
+    FailReason.VERIFY_CHAIN_HASH_MISMATCH: lambda row: (
+        hash_label(row.chain_hash),
+        hash_label(row.expected_chain_hash),
+    ),
+    FailReason.VERIFY_POSITION_MISMATCH: lambda row: (row.position, row.expected_position),
+    FailReason.VERIFY_REAL_KV_HASH_MISMATCH: lambda row: (
+        hash_label(row.real_kv_hash),
+        hash_label(row.expected_real_kv_hash),
+    ),
+    FailReason.WRITE_TOKEN_MISMATCH: lambda row: (row.token, row.expected_token),
+    FailReason.WRITE_POSITION_MISMATCH: lambda row: (row.position, row.expected_position),
+    FailReason.VERIFY_TOKEN_MISMATCH: lambda row: (row.token, row.expected_token),
+}
+
+
+def violation_ring(report: Report) -> list[Text]:
+    """The rows shown, a group a slot in slot order; empty when nothing failed."""
+    if not report.violations_total:
+        return []
+    lines = [
+        line(
+            ("violations", "bold"),
+            f"  {len(report.violations):,} of {report.violations_total:,} shown",
+        )
+    ]
+    for rows in _by_slot(report.violations):
+        lines += _slot_group(rows, page_size=_page_size(report, rows[0]), pools=_pools(report))
+    return lines
+
+
+def _by_slot(violations: Sequence[Violation]) -> Iterator[list[Violation]]:
+    def place(row: Violation) -> tuple[str, int, int]:
+        return (row.pool, -1 if row.rank is None else row.rank, row.slot)
+
+    for _, rows in groupby(sorted(violations, key=place), key=place):
+        yield list(rows)
+
+
+def _page_size(report: Report, row: Violation) -> int:
+    return page_size_of(report.inputs, pool=row.pool, rank=row.rank)
+
+
+def _pools(report: Report) -> int:
+    return len({(row.pool, row.rank) for row in report.violations})
+
+
+def _slot_group(rows: Sequence[Violation], *, page_size: int, pools: int) -> list[Text]:
+    first = rows[0]
+    place = place_label(
+        first.slot,
+        page_size=page_size,
+        out_of_range=bool(first.reasons & FailReason.SLOT_OUT_OF_RANGE),
+    )
+    requests = list(dict.fromkeys(name for row in rows for name in row.request_ids))
+    positions = list(dict.fromkeys(p for row in rows if (p := _due_position(row)) is not None))
+    title = [(place, "bold red")]
+    if pools > 1:
+        rank = "" if first.rank is None else f" rank {first.rank}"
+        title.append((f"  pool {printable(first.pool)}{rank}", ""))
+    if requests:
+        title.append(
+            (f"  {'request' if len(requests) == 1 else 'requests'} {listed(requests)}", "")
+        )
+    if positions:
+        title.append(
+            (f"  {'position' if len(positions) == 1 else 'positions'} {listed(positions)}", "")
+        )
+    cells = [
+        cells
+        for row in rows
+        for cells in _row_cells(
+            row, whose=len(requests) > 1 and row.tag is not None, where=len(positions) > 1
+        )
+    ]
+    return [line(*title, indent=1), *aligned(cells, indent=2)]
+
+
+def _due_position(row: Violation) -> int | None:
+    """Where the slot stands in its sequence, else where its record says it does."""
+    return row.position if row.expected_position is None else row.expected_position
+
+
+def _row_cells(row: Violation, *, whose: bool, where: bool) -> Iterator[tuple[str, ...]]:
+    """One line a reason."""
+    launch = "bytes" if row.tag is None else row.tag.name
+    if whose:
+        launch += f" {listed(row.request_ids)}"
+    if where and row.tag is not None:
+        launch += f" @{_due_position(row)}"
+    for reason, label in REASON_LABELS.items():
+        if row.reasons & reason:
+            yield (launch, label, *_details(row, reason))
+
+
+def _details(row: Violation, reason: FailReason) -> tuple[str, ...]:
+    if reason in COMPARED:
+        stored, expected = COMPARED[reason](row)
+        return (f"stored {_known(stored)}", f"expected {_known(expected)}")
+    if reason == FailReason.COLUMN_DIGEST_MISMATCH:
+        return column_labels(row.columns)
+    if reason == FailReason.PREV_SLOT_OUT_OF_RANGE:
+        return ("the predecessor is outside the pool",)
+    return ()
+
+
+def _known(value: object) -> str:
+    return "-" if value is None else str(value)

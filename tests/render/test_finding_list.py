@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kvaudit.core.finding import Severity
+from kvaudit.render.finding_list import SEVERITY_STYLES, finding_list
+from tests.helpers import reports
+
+[ALIAS] = reports.VIOLATIONS.findings
+
+
+def shown(*findings) -> list[str]:
+    return [text.plain for text in finding_list(findings)]
+
+
+def test_no_findings_take_no_line() -> None:
+    assert shown() == []
+
+
+def test_a_finding_names_rule_slots_requests_and_what_settles_it() -> None:
+    texts = shown(ALIAS)
+    assert texts[1].startswith("  error  KV101 slot-alias: slot 4103 (page 256 +7)")
+    assert "      slots       4103-4105,4110 (4 slots)" in texts
+    assert "      requests    req-3, req-9" in texts
+    assert "      or          KV203" in texts
+    assert "      settled by  the allocator's owner column" in texts
+
+
+def test_an_alternative_is_called_one() -> None:
+    assert shown(replace(ALIAS, severity=None))[1].startswith("  alternative  KV101")
+
+
+def test_every_severity_has_a_style() -> None:
+    assert set(SEVERITY_STYLES) == {*Severity, None}
+
+
+def test_an_empty_fact_takes_no_line() -> None:
+    bare = replace(ALIAS, slots=(), request_ids=(), evidence={}, alternatives=(), settled_by="")
+    assert len(shown(bare)) == 2
+
+
+def test_the_rank_is_named_where_there_is_one() -> None:
+    assert "      pool        FULL rank 3" in shown(replace(ALIAS, rank=3))

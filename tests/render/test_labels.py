@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import pytest
+
+from kvaudit.core.report import InputFile
+from kvaudit.render.labels import (
+    column_labels,
+    count_label,
+    listed,
+    page_size_of,
+    percent_label,
+    place_label,
+    ranges_label,
+)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "label"),
+    [
+        (1.0, "100%"),
+        (0.0, "0%"),
+        (0.5, "50%"),
+        (1 / 3, "33.33%"),
+        (0.99999, "99.99%"),
+        (1e-9, "<0.01%"),
+        (0.57, "57%"),
+    ],
+)
+def test_a_percentage_is_rounded_down_and_never_hides_a_rest(ratio: float, label: str) -> None:
+    assert percent_label(ratio) == label
+
+
+def test_counts_carry_their_noun() -> None:
+    assert count_label(1, "slot") == "1 slot"
+    assert count_label(2048, "launch", "launches") == "2,048 launches"
+
+
+def test_runs_are_folded() -> None:
+    assert ranges_label([3, 1, 2, 7, 9, 10]) == "1-3,7,9-10"
+    assert ranges_label([]) == ""
+
+
+def test_long_lists_say_how_many_they_leave_out() -> None:
+    assert listed(["a", "b"]) == "a, b"
+    assert listed(range(10), most=3) == "0, 1, 2 and 7 more"
+
+
+def test_columns_name_their_layers() -> None:
+    assert column_labels(["kv.v.17"]) == ("layer 17", "kv.v.17")
+    assert column_labels(["kv.k.0", "kv.k.1", "kv.v.1"]) == ("layers 0-1", "kv.k.0-1 kv.v.1")
+    assert column_labels(["kv.side.scales"]) == ("no layer", "kv.side.scales")
+
+
+def test_the_page_size_is_that_of_the_pool_and_rank() -> None:
+    inputs = [
+        InputFile(path="a", kind="snapshot", key={"pool": "FULL", "rank": 0}, page_size=16),
+        InputFile(path="b", kind="snapshot", key={"pool": "SWA", "rank": 0}, page_size=4),
+        InputFile(path="c", kind="sequences", key={"pool": "SWA", "rank": 0}),
+    ]
+    assert page_size_of(inputs, pool="SWA", rank=0) == 4
+    assert page_size_of(inputs, pool="FULL", rank=0) == 16
+    assert page_size_of([], pool="FULL", rank=None) == 1
+
+
+def test_a_slot_outside_the_pool_has_no_page() -> None:
+    assert place_label(4103, page_size=16, out_of_range=False) == "slot 4103 (page 256 +7)"
+    assert place_label(-1, page_size=16, out_of_range=False) == "slot -1 (outside the pool)"
+    assert place_label(99, page_size=16, out_of_range=True) == "slot 99 (outside the pool)"

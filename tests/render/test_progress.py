@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import io
+
+from kvaudit.render.progress import COMPILING, ProgressDisplay
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_first_compilation_is_announced_once() -> None:
+    stream = io.StringIO()
+    with ProgressDisplay(stream) as display:
+        display.compiling()
+        display.compiling()
+    assert stream.getvalue() == f"kvaudit: {COMPILING}\n"
+
+
+def test_nothing_else_is_written_where_there_is_no_terminal() -> None:
+    stream = io.StringIO()
+    with ProgressDisplay(stream) as display:
+        display.stage("bytes", 100)
+        display.advance(50)
+        display.stage("records", 0)
+        display.advance(1)
+    assert stream.getvalue() == ""
+
+
+def test_a_terminal_sees_the_stage_and_then_nothing_of_it(monkeypatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    stream = Terminal()
+    with ProgressDisplay(stream) as display:
+        display.stage("bytes", 4)
+        display.advance(2)
+    assert "bytes" in stream.getvalue()
+    assert stream.getvalue().endswith("\x1b[2K")
+
+
+def test_an_advance_before_any_stage_is_ignored() -> None:
+    with ProgressDisplay(io.StringIO()) as display:
+        display.advance(1)

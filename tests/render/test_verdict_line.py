@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kvaudit.core.coverage import Coverage, Family, FamilyCoverage
+from kvaudit.render.verdict_line import not_checked, scope_label, verdict_line
+from tests.helpers import reports
+
+
+def test_the_scope_names_every_family_with_a_reason_for_each_gap() -> None:
+    assert scope_label(reports.PARTLY) == (
+        "index 100% · records 99.99% · bytes 100% · identity - (not asked for)"
+    )
+
+
+def test_a_scope_of_its_own_stands_behind_the_percentage() -> None:
+    coverage = Coverage(
+        families={Family.BYTES: FamilyCoverage(planned=2, checked=2, scope="(layer 17)")}
+    )
+    assert "bytes 100% (layer 17)" in scope_label(coverage)
+
+
+def test_a_family_of_which_all_is_excused_has_no_percentage() -> None:
+    coverage = Coverage(
+        families={Family.RECORDS: FamilyCoverage(planned=4, checked=0, excused=4)},
+        absent={Family.RECORDS: "not stamped"},
+    )
+    assert "records - (not stamped)" in scope_label(coverage)
+
+
+def test_the_verdict_is_in_capitals() -> None:
+    assert verdict_line(reports.INCOMPLETE).plain.startswith("INCOMPLETE  index - (")
+
+
+def test_nothing_stands_under_not_checked_when_all_was() -> None:
+    full = {family: FamilyCoverage(planned=4, checked=4) for family in Family}
+    report = replace(reports.CLEAN, coverage=Coverage(families=full, slots_pool=4, slots_planned=4))
+    assert not_checked(report) == []
+
+
+def test_not_checked_counts_the_causes() -> None:
+    lines = [text.plain.strip() for text in not_checked(reports.VIOLATIONS)]
+    assert "records: 1 of 20,001 not checked: 1 not in snapshot" in lines
+    assert "1 launch disabled by the plan" in lines
+    assert "3,072 of 4,096 slots: no expectation names them" in lines
+
+
+def test_a_sentence_is_said_once() -> None:
+    report = replace(reports.INCOMPLETE, incomplete_reasons=("pass --expect FILE",) * 2)
+    lines = [text.plain.strip() for text in not_checked(report)]
+    assert lines.count("pass --expect FILE") == 1

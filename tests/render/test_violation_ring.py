@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kvaudit.constants import FailReason, LaunchTag
+from kvaudit.core.violation import Violation
+from kvaudit.render.violation_ring import COMPARED, violation_ring
+from tests.helpers import reports
+
+
+def row(**changes) -> Violation:
+    return replace(reports.VIOLATIONS.violations[0], **changes)
+
+
+def shown(*rows: Violation) -> list[str]:
+    report = replace(reports.VIOLATIONS, violations=rows, violations_total=len(rows))
+    return [text.plain for text in violation_ring(report)]
+
+
+def test_a_clean_report_has_no_ring() -> None:
+    assert violation_ring(reports.CLEAN) == []
+
+
+def test_the_ring_says_how_many_rows_it_shows() -> None:
+    assert violation_ring(reports.VIOLATIONS)[0].plain == "violations  4 of 7 shown"
+    hidden = replace(reports.VIOLATIONS, violations=())
+    assert [text.plain for text in violation_ring(hidden)] == ["violations  0 of 7 shown"]
+
+
+def test_a_slot_stands_in_both_numberings_with_its_request_and_position() -> None:
+    assert shown(row())[1] == "  slot 4103 (page 256 +7)  request req-3  position 39"
+
+
+@pytest.mark.parametrize("reason", COMPARED, ids=lambda reason: reason.name)
+def test_every_compared_reason_shows_stored_and_expected(reason: FailReason) -> None:
+    [_, _, text] = shown(row(reasons=reason))
+    stored, expected = COMPARED[reason](row())
+    assert f"stored {stored}  expected {expected}" in text
+
+
+@pytest.mark.parametrize("reason", FailReason, ids=lambda reason: reason.name)
+def test_every_reason_has_a_line(reason: FailReason) -> None:
+    assert len(shown(row(reasons=reason))) == 3
+
+
+def test_column_rows_name_layer_and_columns() -> None:
+    text = shown(row(tag=None, columns=("kv.v.17",), reasons=FailReason.COLUMN_DIGEST_MISMATCH))
+    assert text[-1] == "    bytes  column_digest  layer 17  kv.v.17"
+
+
+def test_rows_of_one_slot_stand_together_in_slot_order() -> None:
+    texts = shown(row(slot=9), row(slot=4), row(slot=9, tag=LaunchTag.TAIL_V_FULL))
+    titles = [text for text in texts if text.startswith("  slot")]
+    assert [title.split()[1] for title in titles] == ["4", "9"]
+
+
+def test_a_shared_slot_says_which_request_and_position_each_row_is_of() -> None:
+    texts = shown(row(), row(request_ids=("req-4",), expected_position=7))
+    assert "requests req-3, req-4  positions 39, 7" in texts[1]
+    assert texts[2].startswith("    TAIL_K_FULL req-3 @39  ")
+    assert any(text.startswith("    TAIL_K_FULL req-4 @7  ") for text in texts)
+
+
+def test_pools_and_ranks_are_named_when_there_are_several() -> None:
+    texts = shown(row(), row(pool="SWA", rank=3))
+    assert "  pool FULL  " in texts[1]
+    assert any("  pool SWA rank 3  " in text for text in texts)
+
+
+def test_what_a_row_does_not_know_is_a_dash() -> None:
+    [_, _, text] = shown(row(reasons=FailReason.VERIFY_REAL_KV_HASH_MISMATCH, real_kv_hash=None))
+    assert "stored -  expected 0x0000000000000000" in text
