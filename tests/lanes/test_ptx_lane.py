@@ -1,0 +1,101 @@
+"""The ptx lane: every device kernel compiles for sm_90 without a GPU, typed as the contracts say.
+
+The simulator knows no types. Here a signed word, or one that became a float on its way, shows.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+from numba import cuda, types
+
+from kvaudit.kernels.cuda_module import SIMULATED
+
+COMPUTE_CAPABILITY = (9, 0)
+KERNELS = Path(__file__).parents[2] / "kvaudit" / "kernels"
+
+INT32 = types.int32[::1]
+INT64 = types.int64[::1]
+UINT32 = types.uint32[::1]
+UINT64 = types.uint64[::1]
+FLAT_BYTES = types.uint8[:, ::1]
+TABLE = types.int32[:, ::1]
+ROWS = types.uint64[:, ::1]
+STRIDED_ROWS = types.uint64[:, :]
+NUMBER = types.int64
+FLAG = types.boolean
+
+SIGNATURES = {
+    ("hash", "_hash_kernel"): (STRIDED_ROWS, INT64, UINT64),
+    ("fold", "_fold_kernel"): (UINT64, FLAT_BYTES, INT64, UINT64, *[NUMBER] * 5),
+    ("fold", "_combine_kernel"): (UINT64, UINT64),
+    ("verify", "_verify_kernel"): (
+        *(STRIDED_ROWS, INT64, UINT64, UINT64, INT64, INT32, INT32, UINT64),
+        *(UINT32, ROWS, INT32, INT64, INT64, NUMBER, FLAG),
+    ),
+    ("write", "_write_kernel"): (
+        *(INT64, INT64, INT32, UINT64, UINT64, INT64, UINT64, UINT64, UINT64, INT32),
+        *(STRIDED_ROWS, ROWS, INT32, INT64, INT64, NUMBER),
+    ),
+    ("plan", "_plan_scan_kernel"): (
+        *(INT64, INT64, INT64, NUMBER, INT32, INT32, INT64, INT64, INT32, NUMBER),
+    ),
+    ("plan", "_plan_fill_kernel"): (
+        *(INT64, INT64, TABLE, INT64, TABLE, INT64, INT64, UINT64, UINT64, INT64),
+        *(INT32, INT32, INT64, NUMBER, NUMBER),
+    ),
+    ("plan", "_plan_seed_kernel"): (INT64, INT64, INT64, TABLE, INT64, INT64, INT64),
+}
+
+
+def _ptx(function, signature, *, device: bool) -> str:
+    assert not SIMULATED, "the simulator compiles nothing"
+    compiled, _ = cuda.compile_ptx(function, signature, device=device, cc=COMPUTE_CAPABILITY)
+    return compiled
+
+
+def _kernel(op: str, name: str):
+    return getattr(importlib.import_module(f"kvaudit.kernels.{op}.numba_cuda"), name)
+
+
+def test_every_kernel_of_the_package_is_compiled_here():
+    defined = {
+        (path.parent.name, name)
+        for path in KERNELS.glob("*/numba_cuda.py")
+        for name in re.findall(r"@kernel\ndef (\w+)", path.read_text())
+    }
+    assert defined == set(SIGNATURES)
+
+
+@pytest.mark.parametrize(("op", "name"), SIGNATURES, ids=lambda each: each)
+def test_kernel_compiles_without_a_float(op, name):
+    ptx = _ptx(_kernel(op, name).py_func, SIGNATURES[op, name], device=False)
+    assert ".target sm_90" in ptx
+    assert ".entry" in ptx
+    assert ".f64" not in ptx
+    assert ".f32" not in ptx
+
+
+def test_fold_keeps_its_prefetched_tile_in_registers():
+    op = ("fold", "_fold_kernel")
+    ptx = _ptx(_kernel(*op).py_func, SIGNATURES[op], device=False)
+    assert ".local" not in ptx
+    assert "bar.warp.sync" in ptx
+
+
+@pytest.mark.parametrize("name", ["splitmix64", "mix3"])
+def test_hash_alone_shifts_unsigned_words(name):
+    function = _kernel("hash", name).py_func
+    num_words = function.__code__.co_argcount
+    ptx = _ptx(function, (types.uint64,) * num_words, device=True)
+    assert ptx.count("shr.u64") == 3 * num_words
+    assert "shr.s64" not in ptx
+    assert ".f64" not in ptx
+
+
+def test_a_signed_word_would_be_seen():
+    ptx = _ptx(_kernel("hash", "splitmix64").py_func, (types.int64,), device=True)
+    assert "shr.s64" in ptx or ".f64" in ptx
