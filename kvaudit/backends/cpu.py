@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.backends import memory
-from kvaudit.backends.host import HostBackend, HostKernels
+from kvaudit.backends.kernel_backend import AuditKernels, KernelBackend
 from kvaudit.backends.window_walk import WindowTask, wanted_windows
 from kvaudit.core.kv_column import KvColumn
 from kvaudit.kernels.compilation import are_cached
@@ -18,14 +18,15 @@ from kvaudit.kernels.row_threads import num_threads, run_rows
 from kvaudit.kernels.verify import numba_cpu as verify_kernels
 
 
-class CpuBackend(HostBackend):
+class CpuBackend(KernelBackend):
     """Folds windows on all cores; a window is checked and folded while a core's cache holds it."""
 
     name = "cpu"
 
     def __init__(self) -> None:
         super().__init__(
-            HostKernels(
+            AuditKernels(
+                launch_fold=fold_kernels.launch_fold,
                 launch_combine=fold_kernels.launch_combine,
                 launch_hash=hash_kernels.launch_hash,
                 launch_verify=verify_kernels.launch_verify,
@@ -53,7 +54,7 @@ class CpuBackend(HostBackend):
                         task = next(tasks, None)
                     if task is None:
                         return
-                    _fold_window(column, task, rows=rows, hashes=hashes)
+                    self._fold_window(column, task, rows=rows, hashes=hashes)
             except BaseException:
                 stopped.set()
                 raise
@@ -61,22 +62,20 @@ class CpuBackend(HostBackend):
         run_rows(fold_until_done, num_threads(), rows_per_task=1)
         return hashes
 
-
-def _fold_window(
-    column: KvColumn,
-    task: WindowTask,
-    *,
-    rows: NDArray[np.int64],
-    hashes: NDArray[np.uint64],
-) -> None:
-    task.window.check()
-    if task.first == task.last:
-        return
-    fold_kernels.launch_fold(
-        memory.source_input(task.window.data),
-        memory.signed_input(task.window_rows(rows)),
-        hashes[task.first : task.last],
-        1,
-        column.row_bytes,
-        column.read_bytes,
-    )
+    def _fold_window(
+        self,
+        column: KvColumn,
+        task: WindowTask,
+        *,
+        rows: NDArray[np.int64],
+        hashes: NDArray[np.uint64],
+    ) -> None:
+        task.window.check()
+        self._kernels.launch_fold(
+            memory.source_input(task.window.data),
+            memory.signed_input(task.window_rows(rows)),
+            hashes[task.first : task.last],
+            1,
+            column.row_bytes,
+            column.read_bytes,
+        )

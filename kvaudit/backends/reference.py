@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.backends import memory
-from kvaudit.backends.host import HostBackend, HostKernels
+from kvaudit.backends.kernel_backend import AuditKernels, KernelBackend
 from kvaudit.backends.window_walk import wanted_windows
 from kvaudit.core.kv_column import KvColumn
 from kvaudit.kernels.fold import reference as fold_kernels
@@ -14,7 +14,7 @@ from kvaudit.kernels.hash import reference as hash_kernels
 from kvaudit.kernels.verify import reference as verify_kernels
 
 
-class ReferenceBackend(HostBackend):
+class ReferenceBackend(KernelBackend):
     """Runs the reference kernels on one thread; needs numpy alone."""
 
     name = "reference"
@@ -22,7 +22,8 @@ class ReferenceBackend(HostBackend):
 
     def __init__(self) -> None:
         super().__init__(
-            HostKernels(
+            AuditKernels(
+                launch_fold=fold_kernels.launch_fold,
                 launch_combine=fold_kernels.launch_combine,
                 launch_hash=hash_kernels.launch_hash,
                 launch_verify=verify_kernels.launch_verify,
@@ -34,7 +35,7 @@ class ReferenceBackend(HostBackend):
         hashes = np.zeros(rows.shape, dtype=np.uint64)
         for task in wanted_windows(column, rows):
             task.window.check()
-            fold_kernels.launch_fold(
+            self._kernels.launch_fold(
                 memory.source_input(task.window.data),
                 memory.signed_input(task.window_rows(rows)),
                 hashes[task.first : task.last],

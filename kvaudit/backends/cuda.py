@@ -1,0 +1,82 @@
+"""The backend of a CUDA device: windows are checked on the host and folded over there."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.backends.cuda_errors import cuda_errors_translated
+from kvaudit.backends.cuda_staging import Staging
+from kvaudit.backends.kernel_backend import AuditKernels, KernelBackend
+from kvaudit.backends.window_walk import wanted_windows
+from kvaudit.core.kv_column import WINDOW_BYTES, KvColumn
+from kvaudit.kernels.cuda_module import cuda, on_stream
+from kvaudit.kernels.fold import numba_cuda as fold_kernels
+from kvaudit.kernels.hash import numba_cuda as hash_kernels
+from kvaudit.kernels.verify import numba_cuda as verify_kernels
+
+
+class CudaBackend(KernelBackend):
+    """Runs on numba-cuda's current device. `availability.choose` makes sure that there is one.
+
+    Args:
+        device: the device's name, for people.
+    """
+
+    name = "cuda"
+
+    def __init__(self, *, device: str) -> None:
+        super().__init__(
+            AuditKernels(
+                launch_fold=fold_kernels.launch_fold,
+                launch_combine=fold_kernels.launch_combine,
+                launch_hash=hash_kernels.launch_hash,
+                launch_verify=verify_kernels.launch_verify,
+            )
+        )
+        self.device = device
+        self._staging: Staging | None = None
+
+    def _to_kernels(self, array: NDArray[Any]) -> Any:  # noqa: ANN401 - numba-cuda's array
+        return cuda.to_device(array)
+
+    def _from_kernels(self, array: Any) -> NDArray[Any]:  # noqa: ANN401 - numba-cuda's array
+        host: NDArray[Any] = array.copy_to_host()
+        return host
+
+    def _errors_translated(self) -> AbstractContextManager[None]:
+        return cuda_errors_translated()
+
+    def fold(self, column: KvColumn, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Source hash of each of the rows of a column; see `core.backend`."""
+        with self._errors_translated():
+            staging = self._staging_for(column)
+            hashes = self._to_kernels(np.zeros(rows.shape, dtype=np.uint64))
+            for task in wanted_windows(column, rows):
+                task.window.check()
+                source_bytes, slots = staging.upload(task.window.data, task.window_rows(rows))
+                with on_stream(staging.stream):
+                    self._kernels.launch_fold(
+                        source_bytes,
+                        slots,
+                        hashes[task.first : task.last],
+                        1,
+                        column.row_bytes,
+                        column.read_bytes,
+                    )
+                staging.release()
+            staging.stream.synchronize()
+            return self._from_kernels(hashes)
+
+    def _staging_for(self, column: KvColumn) -> Staging:
+        """Staging that holds a window of the column; kept from column to column."""
+        # A window may end with the row in which the next 4 MiB begin.
+        num_bytes = WINDOW_BYTES + column.row_bytes
+        num_rows = num_bytes // max(1, column.row_bytes)
+        staging = self._staging
+        if staging is None or staging.num_bytes < num_bytes or staging.num_rows < num_rows:
+            staging = self._staging = Staging(num_bytes=num_bytes, num_rows=num_rows)
+        return staging

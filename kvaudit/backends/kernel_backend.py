@@ -1,0 +1,121 @@
+"""What all backends share: the port's arrays in, the kernels of one implementation, arrays out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.backends import memory
+from kvaudit.constants import LaunchTag
+from kvaudit.core.kv_column import KvColumn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditKernels:
+    """The launchers that an audit needs, as the contracts in `kernels` describe them."""
+
+    launch_fold: Callable[..., None]
+    launch_combine: Callable[..., None]
+    launch_hash: Callable[..., None]
+    launch_verify: Callable[..., None]
+
+
+class KernelBackend(ABC):
+    """The Backend port (`core.backend`) over one implementation's kernels in host memory.
+
+    A device overrides the three hooks: how arrays reach it, how they return, what its errors mean.
+    """
+
+    def __init__(self, kernels: AuditKernels) -> None:
+        self._kernels = kernels
+
+    def _to_kernels(self, array: NDArray[Any]) -> Any:  # noqa: ANN401 - a device has its own arrays
+        """The array where the kernels read and write it."""
+        return array
+
+    def _from_kernels(self, array: Any) -> NDArray[Any]:  # noqa: ANN401 - as above
+        """What the kernels wrote, in host memory."""
+        host: NDArray[Any] = array
+        return host
+
+    def _errors_translated(self) -> AbstractContextManager[None]:
+        """A context that raises foreign errors as ours."""
+        return nullcontext()
+
+    @abstractmethod
+    def fold(self, column: KvColumn, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Source hash of each of the rows of a column; see `core.backend`."""
+
+    def combine(self, source_hashes: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+        """real_kv_hash of each slot; see `core.backend`."""
+        with self._errors_translated():
+            zeros = np.zeros(source_hashes[0].shape, dtype=np.uint64)
+            real_kv_hashes = self._to_kernels(zeros)
+            for hashes in source_hashes:
+                source = self._to_kernels(memory.hashed_input(hashes))
+                self._kernels.launch_combine(source, real_kv_hashes)
+            return self._from_kernels(real_kv_hashes)
+
+    def slot_hashes(
+        self, records: NDArray[np.int64], slot_indices: NDArray[np.int64]
+    ) -> NDArray[np.uint64]:
+        """slot_hash of each slot; see `core.backend`."""
+        with self._errors_translated():
+            hashes = self._to_kernels(np.zeros(slot_indices.shape, dtype=np.uint64))
+            self._kernels.launch_hash(
+                self._to_kernels(memory.hashed_input(records)),
+                self._to_kernels(memory.signed_input(slot_indices)),
+                hashes,
+            )
+            return self._from_kernels(hashes)
+
+    def verify(
+        self,
+        *,
+        records: NDArray[np.int64],
+        slot_indices: NDArray[np.int64],
+        expected_tokens: NDArray[np.int64],
+        expected_positions: NDArray[np.int64],
+        prev_slot_indices: NDArray[np.int64],
+        real_kv_hashes: NDArray[np.uint64] | None,
+        tag: LaunchTag,
+        check_expected_token: bool,
+    ) -> NDArray[np.uint32]:
+        """Reason bits of each entry; see `core.backend`."""
+        expected_hashes = (
+            memory.absent(np.uint64)
+            if real_kv_hashes is None
+            else memory.hashed_input(real_kv_hashes)
+        )
+        inputs = (
+            memory.hashed_input(records),
+            memory.signed_input(slot_indices),
+            memory.hashed_input(expected_tokens),
+            memory.hashed_input(expected_positions),
+            memory.signed_input(prev_slot_indices),
+            memory.signed_input(memory.single(len(slot_indices), np.int32)),
+            memory.signed_input(memory.single(1, np.int32)),
+            expected_hashes,
+        )
+        unread = (
+            memory.no_ring(),
+            memory.single(0, np.int32),
+            memory.single(0, np.int64),
+            memory.single(0, np.int64),
+        )
+        with self._errors_translated():
+            reason_bits = self._to_kernels(np.zeros(slot_indices.shape, dtype=np.uint32))
+            self._kernels.launch_verify(
+                *(self._to_kernels(array) for array in inputs),
+                reason_bits,
+                *(self._to_kernels(array) for array in unread),
+                int(tag),
+                check_expected_token,
+            )
+            return self._from_kernels(reason_bits)
