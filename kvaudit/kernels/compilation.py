@@ -46,10 +46,15 @@ def _cache_indices(kernel: CpuKernel) -> list[Path]:
 def compiled(function: Callable[..., Any]) -> CpuKernel:
     """A kernel that releases the GIL and whose compiled code is kept on disk."""
     kernel: CpuKernel = njit(nogil=True, cache=True)(function)
+    drop_stale_code(kernel)
+    return kernel
+
+
+def drop_stale_code(kernel: CpuKernel) -> None:
+    """Forget a kernel's cached code when any file of `kernels` is newer; a device kernel's too."""
     for index in _cache_indices(kernel):
         if index.stat().st_mtime_ns < _newest_source_ns():
             index.unlink(missing_ok=True)
-    return kernel
 
 
 def are_cached(kernels: Iterable[CpuKernel]) -> bool:

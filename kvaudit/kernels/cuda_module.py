@@ -18,6 +18,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numba import config, cuda, types
 
+from kvaudit.kernels.compilation import drop_stale_code
+
 __all__ = [
     "BLOCK_THREADS",
     "SIMULATED",
@@ -62,7 +64,11 @@ def device_function(body: Callable[..., Any]) -> Callable[..., Any]:
 
 def kernel(body: Callable[..., None]) -> Kernel:
     """Compile a kernel when it is first launched, and cache it."""
-    return cuda.jit(cache=not SIMULATED)(body)
+    if SIMULATED:
+        return cuda.jit(body)
+    compiled_kernel = cuda.jit(cache=True)(body)
+    drop_stale_code(compiled_kernel)
+    return compiled_kernel
 
 
 def _block_sync() -> None:

@@ -1,9 +1,8 @@
 """`plan` on a CUDA device: count and scan in one block, then one thread an entry, then the seeds.
 
-Three launches and no memory of its own, so that an engine can capture them in a graph: from the
-first to the last, `write_seed_slot_indices` holds where each row's verify entries begin. An entry
-finds its row by binary search there, reads 8 scattered bytes of the table (24 with map and tokens)
-and writes 32.
+Three launches and no memory of its own: until the last one, `write_seed_slot_indices` holds where
+each row's verify entries begin. An entry finds its row by binary search there, reads 8 scattered
+bytes of the table (28 with map and tokens) and writes 32.
 """
 
 from __future__ import annotations
