@@ -10,6 +10,7 @@
         ValuesInvalid             a null, a value out of its range, slots not ascending
         FileCorrupt               a chunk's digest differs: the file changed after it was written
         SnapshotInconsistent      parts that contradict each other, within a file or between files
+        FileUnwritable            an output file: missing folder, no permission, disk full
       BackendError              a demanded backend cannot run
         BackendNotInstalled       a package is missing: the hint names the extra
         NoDevice                  no CUDA device, or no driver
@@ -110,6 +111,10 @@ class FileCorrupt(InputError):
 
 class SnapshotInconsistent(InputError):
     """Parts contradict each other, within one file or between files of one set."""
+
+
+class FileUnwritable(InputError):
+    """An output file cannot be written; nothing of it is left behind."""
 
 
 class BackendError(KvauditError):

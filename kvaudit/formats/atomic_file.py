@@ -1,0 +1,52 @@
+"""A file appears under its name complete or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from kvaudit.errors import FileUnwritable
+
+_HINT = "give a path in a folder that exists, may be written and has room"
+
+
+@contextmanager
+def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A binary file to write, which replaces `path` when the block ends without an exception.
+
+    It has a temporary name in the same folder and mode 0600; it is synced, renamed, and the folder
+    is synced. On any exception nothing is left behind and an older file stays as it was.
+
+    Raises:
+        FileUnwritable: the system refused.
+    """
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+        _sync_folder(target.parent)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise FileUnwritable(reason, path=str(path), hint=_HINT) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,193 @@
+"""The columns of a mapped file behind the ports of `core.kv_column`: no copy, digests checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from kvaudit.core.kv_column import KvWindow
+from kvaudit.errors import FileCorrupt
+from kvaudit.formats.digests import CHUNK_BYTES, column_digests, digest, value_bytes
+from kvaudit.formats.file_bytes import FileBytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ColumnBatch:
+    """One column of one record batch.
+
+    Fields:
+        array: the Arrow array, validated.
+        digests: digests of its chunks as written; None when the file carries none.
+    """
+
+    array: pa.Array
+    digests: Sequence[str] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FileColumn:
+    """A RowColumn of a file.
+
+    Fields:
+        source: the file's bytes.
+        name: the column's name.
+        batches: the column in file order.
+        convert: one batch's Arrow array -> shape [rows] or [rows, 4]; checks ranges and gets the
+            number of its first row for messages.
+        empty: what a file without batches gives.
+    """
+
+    source: FileBytes
+    name: str
+    batches: Sequence[ColumnBatch]
+    convert: Callable[[Any, int], NDArray[Any]]
+    empty: NDArray[Any]
+
+    def read(self) -> NDArray[Any]:
+        """The values; a file of one batch is not copied.
+
+        Raises:
+            FileCorrupt: a chunk's digest differs.
+            FileUnreadable: the file shrank.
+            ValuesInvalid: a value is out of its range.
+        """
+        self.source.ensure_whole()
+        parts = []
+        first_row = 0
+        for batch in self.batches:
+            check_column(self.source, self.name, batch)
+            parts.append(self.convert(batch.array, first_row))
+            first_row += len(batch.array)
+        if not parts:
+            return self.empty
+        if len(parts) == 1:
+            return parts[0]
+        joined = np.concatenate(parts)
+        joined.setflags(write=False)
+        return joined
+
+
+def check_column(source: FileBytes, name: str, batch: ColumnBatch) -> None:
+    """Compare all digests of one column of one batch.
+
+    Raises:
+        FileCorrupt: one differs.
+    """
+    if batch.digests is not None and column_digests(batch.array) != list(batch.digests):
+        raise corrupt(source, name)
+
+
+def corrupt(source: FileBytes, name: str | None) -> FileCorrupt:
+    """The error for a digest that differs."""
+    return FileCorrupt(
+        "its digest differs from the one written with it",
+        path=source.path,
+        column=name,
+        hint="the file changed after it was written: copy it again from where it came",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FileKvColumn:
+    """A KvColumn of a file.
+
+    Fields:
+        source: the file's bytes.
+        name: the column's name.
+        batches: the column in file order, fixed-size binary.
+        num_rows: rows of the file.
+        row_bytes: bytes a row holds.
+        read_bytes: leading bytes of a row that a digest covers.
+        dtype: element type as the dumper named it.
+    """
+
+    source: FileBytes
+    name: str
+    batches: Sequence[ColumnBatch]
+    num_rows: int
+    row_bytes: int
+    read_bytes: int
+    dtype: str
+
+    @property
+    def num_batches(self) -> int:
+        """Record batches that the column is spread over."""
+        return len(self.batches)
+
+    def windows(self) -> Iterator[KvWindow]:
+        """All rows in ascending order: those whose first byte lies in one chunk are a window.
+
+        Raises:
+            FileUnreadable: the file shrank.
+        """
+        first_row = 0
+        for batch in self.batches:
+            content = value_bytes(batch.array)
+            pending = dict(enumerate(batch.digests or ()))
+            for first, last in _window_rows(len(batch.array), self.row_bytes):
+                self.source.ensure_whole()
+                first_byte, last_byte = first * self.row_bytes, last * self.row_bytes
+                yield KvWindow(
+                    first_row=first_row + first,
+                    data=content[first_byte:last_byte].reshape(-1, self.row_bytes),
+                    check=partial(self._check, content, pending, first_byte, last_byte),
+                )
+            first_row += len(batch.array)
+
+    def _check(
+        self,
+        content: NDArray[np.uint8],
+        pending: dict[int, str],
+        first_byte: int,
+        last_byte: int,
+    ) -> None:
+        """Prove the bytes [first_byte, last_byte) of one batch, each chunk once a walk.
+
+        `pending` holds the chunks that no window of this walk has claimed. Taking one out is
+        atomic, so two threads whose windows share a chunk hash it once between them.
+        """
+        for chunk in range(first_byte // CHUNK_BYTES, -(-last_byte // CHUNK_BYTES)):
+            expected = pending.pop(chunk, None)
+            if expected is None:
+                continue
+            self.source.ensure_whole()
+            if digest(content[chunk * CHUNK_BYTES : (chunk + 1) * CHUNK_BYTES].data) != expected:
+                pending[chunk] = expected
+                raise corrupt(self.source, self.name)
+
+    def read_rows(self, first_row: int, last_row: int) -> NDArray[np.uint8]:
+        """The bytes of rows [first_row, last_row), shape [n, row_bytes], uint8, read-only.
+
+        A copy only where the rows cross a batch. No digest is checked.
+        """
+        self.source.ensure_whole()
+        parts = []
+        batch_first = 0
+        for batch in self.batches:
+            first = max(first_row - batch_first, 0)
+            last = min(last_row - batch_first, len(batch.array))
+            if first < last:
+                content = value_bytes(batch.array)[first * self.row_bytes : last * self.row_bytes]
+                parts.append(content.reshape(-1, self.row_bytes))
+            batch_first += len(batch.array)
+        if len(parts) == 1:
+            return parts[0]
+        joined = np.concatenate([np.empty((0, self.row_bytes), dtype=np.uint8), *parts])
+        joined.setflags(write=False)
+        return joined
+
+
+def _window_rows(num_rows: int, row_bytes: int) -> Iterator[tuple[int, int]]:
+    """Runs of rows [first, last) whose first bytes lie in one chunk."""
+    first = 0
+    while first < num_rows:
+        chunk = first * row_bytes // CHUNK_BYTES
+        last = min(num_rows, -(-(chunk + 1) * CHUNK_BYTES // row_bytes))
+        yield first, last
+        first = last

@@ -1,0 +1,25 @@
+"""What a reader accepts at most. Every cap is checked before the memory it guards is taken.
+
+A mapped file costs no memory, so the caps on it only stop nonsense; those on text and lists, which
+become Python objects and copies, are tighter.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+MAX_FILE_BYTES: Final = 1 << 44
+# A remote file is read whole into memory.
+MAX_REMOTE_BYTES: Final = 1 << 34
+# The footer and each message header: schema, metadata and digests.
+MAX_HEADER_BYTES: Final = 1 << 26
+MAX_COLUMNS: Final = 1 << 13
+MAX_BATCHES: Final = 1 << 16
+MAX_ROWS: Final = 1 << 31
+# Sequences and plan rows become Python objects.
+MAX_OBJECT_ROWS: Final = 1 << 22
+MAX_STRING_BYTES: Final = 1 << 16
+MAX_COLUMN_STRING_BYTES: Final = 1 << 28
+MAX_LIST_VALUES: Final = 1 << 31
+# Files of one run, folders expanded.
+MAX_FILES: Final = 1 << 14

@@ -1,0 +1,100 @@
+"""Metadata values: text in the file, checked values here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TypeVar
+
+from kvaudit.core.launch_tag import PoolKind
+from kvaudit.core.snapshot import PoolKey
+from kvaudit.errors import SchemaMismatch
+from kvaudit.formats.pairing_key import KEY_PARTS
+from kvaudit.formats.schema import KEY_PREFIX
+
+Word = TypeVar("Word", bound=StrEnum)
+_MAX_DIGITS = 19
+
+
+class MetadataValues:
+    """The metadata of one file, read key by key; what nobody asked for is kept.
+
+    Args:
+        metadata: without the `kvaudit.` prefix.
+        path: the file as the user wrote it.
+    """
+
+    def __init__(self, metadata: Mapping[str, str], path: str) -> None:
+        self._unread = dict(metadata)
+        self._path = path
+
+    def rest(self) -> dict[str, str]:
+        """The keys that were not read."""
+        return dict(self._unread)
+
+    def refuse(self, key: str, value: str, wanted: str) -> SchemaMismatch:
+        """The error for a value that is not what FORMAT.md says."""
+        return SchemaMismatch(
+            f"the metadata key {KEY_PREFIX}{key} is {value[:80]!r}, not {wanted}",
+            path=self._path,
+            hint="correct the key where the file is written, or leave it out",
+        )
+
+    def text(self, key: str) -> str | None:
+        """A text; None when the key is absent."""
+        return self._unread.pop(key, None)
+
+    def number(self, key: str, *, least: int | None = None) -> int | None:
+        """A decimal integer of at least `least`; None when the key is absent."""
+        value = self.text(key)
+        if value is None:
+            return None
+        digits = value.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS):
+            raise self.refuse(key, value, "an integer")
+        if least is not None and int(value) < least:
+            raise self.refuse(key, value, f"an integer of at least {least}")
+        return int(value)
+
+    def word(self, key: str, default: Word) -> Word:
+        """One of the words of an enumeration; its default when the key is absent."""
+        value = self.text(key)
+        words = type(default)
+        if value is None:
+            return default
+        if value not in set(words):
+            raise self.refuse(key, value, " or ".join(words))
+        return words(value)
+
+    def names(self, key: str) -> tuple[str, ...]:
+        """A JSON list of texts; empty when the key is absent."""
+        value = self.text(key)
+        if value is None:
+            return ()
+        try:
+            names = json.loads(value)
+        except (ValueError, RecursionError):
+            names = None
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise self.refuse(key, value, "a JSON list of names")
+        return tuple(names)
+
+    def pool_key(self) -> tuple[PoolKey, dict[str, str | int]]:
+        """The pairing key, and the parts of it that the file gives, by name."""
+        given = {part: self._unread[part] for part in KEY_PARTS if part in self._unread}
+        pool_kind = self.word("pool_kind", PoolKind.FULL)
+        key = PoolKey(
+            instance=self.text("instance"),
+            group=self.text("group"),
+            pool=self._unread.pop("pool", str(pool_kind)),
+            pool_kind=pool_kind,
+            tier=self.text("tier"),
+            rank=self.number("rank", least=0),
+            step=self.number("step"),
+        )
+        parts: dict[str, str | int] = {}
+        for part in given:
+            value = getattr(key, part)
+            parts[part] = value if isinstance(value, int) else str(value)
+        return key, parts

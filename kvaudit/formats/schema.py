@@ -1,0 +1,175 @@
+"""Names of columns and metadata keys, and their types. FORMAT.md says the same in words."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Any, Final
+
+import pyarrow as pa
+
+FORMAT_VERSION: Final = "1"
+KEY_PREFIX: Final = "kvaudit."
+KIND_KEY: Final = "kvaudit.kind"
+FORMAT_KEY: Final = "kvaudit.format"
+DIGESTS_KEY: Final = "kvaudit.digests"
+
+
+class FileKind(StrEnum):
+    """What a file holds."""
+
+    SNAPSHOT = "snapshot"
+    SEQUENCES = "sequences"
+    PLAN = "plan"
+
+
+FILE_SUFFIX: Final = ".arrow"
+
+INT64: Final = pa.int64()
+INT32: Final = pa.int32()
+BOOL: Final = pa.bool_()
+STRING: Final = pa.string()
+INT64_LIST: Final = pa.list_(pa.int64())
+STRING_LIST: Final = pa.list_(pa.string())
+RECORD: Final = pa.list_(pa.field("item", pa.int64(), nullable=False), 4)
+
+SLOT_COLUMN: Final = "slot"
+# Optional columns of a snapshot beside the families of `column_family`; text may be null.
+EVIDENCE_TYPES: Final[dict[str, Any]] = {
+    "swa_slot": INT64,
+    "alloc.ref": INT32,
+    "alloc.state": STRING,
+    "alloc.owner": STRING,
+    "written_step": INT64,
+    "stamped_step": INT64,
+}
+_LAYER = r"(0|[1-9][0-9]{0,5})"
+_SIDE = r"side\.[^\s.]+"
+_FAMILIES: Final = {
+    "canary": re.compile(r"canary\.[kv]\.(head|tail)"),
+    "kv": re.compile(rf"kv\.((k|v|kv)\.{_LAYER}|{_SIDE})"),
+    "stamped": re.compile(rf"stamped\.((k|v|kv)\.{_LAYER}|{_SIDE})"),
+    "digest": re.compile(rf"digest\.((k|v|kv)\.{_LAYER}|{_SIDE})"),
+}
+
+SEQUENCES_REQUIRED: Final[dict[str, Any]] = {
+    "request_id": STRING,
+    "tokens": INT64_LIST,
+    "slots": INT64_LIST,
+}
+SEQUENCES_OPTIONAL: Final[dict[str, Any]] = {
+    "kv_len": INT64,
+    "start_position": INT64,
+    "prompt_len": INT64,
+    "state": STRING,
+    "extra_key": STRING,
+}
+
+VERIFY_LISTS: Final = (
+    "verify_slot_indices",
+    "verify_expected_tokens",
+    "verify_expected_positions",
+    "verify_prev_slot_indices",
+)
+PLAN_REQUIRED: Final[dict[str, Any]] = {
+    "step": INT64,
+    **dict.fromkeys(VERIFY_LISTS, INT64_LIST),
+    "verify_num_valid": INT32,
+    "enable": INT32,
+    "check_verify_expected_token": BOOL,
+}
+PLAN_OPTIONAL: Final[dict[str, Any]] = {
+    "tags": STRING_LIST,
+    "tag": STRING,
+    "verify_request_ids": STRING_LIST,
+}
+# Columns of the write half and of traces: legal, and not read by an audit.
+PLAN_UNREAD: Final = frozenset(
+    {
+        "write_offsets",
+        "write_seed_slot_indices",
+        "write_num_valid_reqs",
+        "input_ids",
+        "positions",
+        "out_cache_loc",
+        "expected_input_tokens",
+        "expected_input_positions",
+        "enable_write_input_assert",
+        "enable_chain_position_assert",
+        "write_request_ids",
+        "prefix_lens",
+        "extend_seq_lens",
+        "request_index",
+    }
+)
+
+
+def column_family(name: str) -> str | None:
+    """`canary`, `kv`, `stamped` or `digest` for a well-formed name of that family, else None."""
+    family = name.split(".", maxsplit=1)[0]
+    pattern = _FAMILIES.get(family)
+    return family if pattern is not None and pattern.fullmatch(name) else None
+
+
+def claims_family(name: str) -> bool:
+    """Whether a name starts like one of ours, so that a misspelt one is not passed over."""
+    return name.split(".", maxsplit=1)[0] in (*_FAMILIES, "alloc")
+
+
+def kv_name(name: str) -> str:
+    """The KV column that `stamped.k.0` or `digest.k.0` speaks of: `kv.k.0`."""
+    return "kv." + name.split(".", 1)[1]
+
+
+def type_word(arrow_type: pa.DataType) -> str:
+    """The name of a column type in messages and in the schema's digest; variants keep theirs."""
+    if pa.types.is_fixed_size_list(arrow_type):
+        return f"fixed_size_list<{type_word(arrow_type.value_type)}>[{arrow_type.list_size}]"
+    for is_variant, word in (
+        (pa.types.is_list, "list"),
+        (pa.types.is_large_list, "large_list"),
+    ):
+        if is_variant(arrow_type):
+            return f"{word}<{type_word(arrow_type.value_type)}>"
+    return str(arrow_type)
+
+
+def is_string(arrow_type: pa.DataType) -> bool:
+    """Whether a type is string in any of its variants."""
+    types = pa.types
+    if types.is_dictionary(arrow_type):
+        return is_string(arrow_type.value_type)
+    return bool(
+        types.is_string(arrow_type)
+        or types.is_large_string(arrow_type)
+        or types.is_string_view(arrow_type)
+    )
+
+
+def is_list(arrow_type: pa.DataType) -> bool:
+    """Whether a type is a list of variable length in any of its variants."""
+    types = pa.types
+    return bool(
+        types.is_list(arrow_type)
+        or types.is_large_list(arrow_type)
+        or types.is_list_view(arrow_type)
+        or types.is_large_list_view(arrow_type)
+    )
+
+
+def accepts(wanted: pa.DataType, found: pa.DataType) -> bool:
+    """Whether a column of type `found` may stand where FORMAT.md says `wanted`.
+
+    Text and lists may be any variant of theirs; everything else is exact.
+    """
+    if wanted == STRING:
+        return is_string(found)
+    if pa.types.is_list(wanted):
+        return is_list(found) and accepts(wanted.value_type, found.value_type)
+    if pa.types.is_fixed_size_list(wanted):
+        return bool(
+            pa.types.is_fixed_size_list(found)
+            and found.list_size == wanted.list_size
+            and found.value_type == wanted.value_type
+        )
+    return bool(found == wanted)

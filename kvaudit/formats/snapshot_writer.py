@@ -1,0 +1,163 @@
+"""A Snapshot into its file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from kvaudit.core.kv_column import ArrayKvColumn, KvColumn, RowColumn
+from kvaudit.core.snapshot import Snapshot
+from kvaudit.errors import SchemaMismatch, SnapshotInconsistent
+from kvaudit.formats.arrow_writer import fixed_width_array, write_arrow
+from kvaudit.formats.columns import FileKvColumn
+from kvaudit.formats.pairing_key import key_metadata
+from kvaudit.formats.schema import (
+    EVIDENCE_TYPES,
+    INT64,
+    KEY_PREFIX,
+    RECORD,
+    SLOT_COLUMN,
+    STRING,
+    FileKind,
+    column_family,
+)
+
+# Columns that are gathered as they are written come in batches of about this size.
+BATCH_BYTES: Final = 256 << 20
+
+
+def write_snapshot(
+    path: str | os.PathLike[str], snapshot: Snapshot, *, batch_rows: int | None = None
+) -> None:
+    """Write a snapshot with its digests, complete or not at all.
+
+    KV bytes are pulled a batch at a time, so a column may gather them from an engine's pool then.
+
+    Args:
+        path: the file; an existing one is replaced. Mode 0600: a dump holds prompts in clear.
+        snapshot: what to write.
+        batch_rows: rows of a record batch; None = one batch if all KV bytes are in memory or
+            mapped, else batches of about BATCH_BYTES.
+
+    Raises:
+        FileUnwritable: the system refused.
+        SchemaMismatch: a column's name is not one of FORMAT.md.
+        SnapshotInconsistent: a column has not one value a row.
+    """
+    rows = _row_columns(snapshot)
+    fields = [field for field, _ in rows] + [_kv_field(column) for column in snapshot.kv.values()]
+    for field in fields:
+        if field.name.startswith(("kv.", "canary.", "stamped.", "digest.")) and (
+            column_family(field.name) is None
+        ):
+            raise SchemaMismatch("the column's name is not one of the format", column=field.name)
+    write_arrow(
+        path,
+        kind=FileKind.SNAPSHOT,
+        fields=fields,
+        metadata=_metadata(snapshot),
+        num_rows=snapshot.num_rows,
+        batches=_batches(snapshot, rows, batch_rows or _batch_rows(snapshot, rows)),
+    )
+
+
+def _field(name: str, arrow_type: pa.DataType) -> pa.Field:
+    return pa.field(name, arrow_type, nullable=arrow_type == STRING)
+
+
+def _kv_field(column: KvColumn) -> pa.Field:
+    metadata = {"read_bytes": str(column.read_bytes)}
+    if column.dtype:
+        metadata["dtype"] = column.dtype
+    arrow_type = pa.binary(column.row_bytes)
+    return pa.field(column.name, arrow_type, nullable=False, metadata=metadata)
+
+
+def _row_columns(snapshot: Snapshot) -> list[tuple[pa.Field, NDArray[Any]]]:
+    """The field and the values of every column but the KV bytes."""
+    columns: list[tuple[pa.Field, NDArray[Any]]] = [(_field(SLOT_COLUMN, INT64), snapshot.slots)]
+
+    def add(name: str, arrow_type: pa.DataType, column: RowColumn) -> None:
+        values = column.read()
+        wanted = (snapshot.num_rows, 4) if arrow_type == RECORD else (snapshot.num_rows,)
+        if values.shape != wanted:
+            raise SnapshotInconsistent(
+                f"the values have shape {values.shape}, not {wanted}", column=name
+            )
+        columns.append((_field(name, arrow_type), values))
+
+    for name, column in snapshot.canary.items():
+        add(f"canary.{name}", RECORD, column)
+    for name, column in snapshot.stamped.items():
+        add("stamped" + name.removeprefix("kv"), INT64, column)
+    for name, column in snapshot.digests.items():
+        add("digest" + name.removeprefix("kv"), INT64, column)
+    for name, column in snapshot.evidence.items():
+        if name not in EVIDENCE_TYPES:
+            raise SchemaMismatch("the column's name is not one of the format", column=name)
+        add(name, EVIDENCE_TYPES[name], column)
+    return columns
+
+
+def _batch_rows(snapshot: Snapshot, rows: list[tuple[pa.Field, NDArray[Any]]]) -> int:
+    resident = all(
+        isinstance(column, ArrayKvColumn)
+        or (isinstance(column, FileKvColumn) and column.num_batches <= 1)
+        for column in snapshot.kv.values()
+    )
+    if resident:
+        return max(1, snapshot.num_rows)
+    row_bytes = sum(column.row_bytes for column in snapshot.kv.values())
+    row_bytes += sum(values.itemsize * values[:1].size for _, values in rows)
+    return max(1, BATCH_BYTES // max(1, row_bytes))
+
+
+def _batches(
+    snapshot: Snapshot, rows: list[tuple[pa.Field, NDArray[Any]]], batch_rows: int
+) -> Iterator[list[pa.Array]]:
+    for first in range(0, snapshot.num_rows, batch_rows):
+        last = min(first + batch_rows, snapshot.num_rows)
+        columns = [_array(field.type, values[first:last]) for field, values in rows]
+        for column in snapshot.kv.values():
+            data = column.read_rows(first, last)
+            if data.shape != (last - first, column.row_bytes):
+                raise SnapshotInconsistent(
+                    f"the bytes of rows {first} to {last} have shape {data.shape}",
+                    column=column.name,
+                )
+            columns.append(fixed_width_array(data, pa.binary(column.row_bytes)))
+        yield columns
+
+
+def _array(arrow_type: pa.DataType, values: NDArray[Any]) -> pa.Array:
+    if arrow_type == STRING:
+        return pa.array(values.tolist(), type=STRING)
+    wanted = np.int32 if arrow_type == EVIDENCE_TYPES["alloc.ref"] else np.int64
+    # A digest is computed as uint64 and stored as the same 64 bits.
+    as_stored = values.view(np.int64) if values.dtype == np.uint64 else values
+    return fixed_width_array(as_stored.astype(wanted, casting="safe", copy=False), arrow_type)
+
+
+def _metadata(snapshot: Snapshot) -> dict[str, str]:
+    metadata = {KEY_PREFIX + key: value for key, value in snapshot.metadata.items()}
+    metadata.update(key_metadata(snapshot.key))
+    own = {
+        "page_size": str(snapshot.page_size),
+        "num_slots": str(snapshot.num_slots),
+        "reserved_slots": str(snapshot.reserved_slots),
+        "at": str(snapshot.at),
+        "real_kv_hash_mode": snapshot.real_kv_hash_mode.name.lower(),
+        "stamped_columns": json.dumps(snapshot.stamped_columns, separators=(",", ":")),
+        "token_offset": str(snapshot.token_offset),
+        "position_offset": str(snapshot.position_offset),
+    }
+    if snapshot.window is not None:
+        own["window"] = str(snapshot.window)
+    metadata.update({KEY_PREFIX + key: value for key, value in own.items()})
+    return metadata
