@@ -35,7 +35,7 @@ class CpuBackend(KernelBackend):
         self.device = f"CPU, {num_threads()} threads"
 
     def needs_compilation(self) -> bool:
-        """Whether the first calls will compile the kernels, which takes seconds."""
+        """Whether any kernel is not in numba's cache on disk; see `core.backend`."""
         return not are_cached(
             (*fold_kernels.KERNELS, *hash_kernels.KERNELS, *verify_kernels.KERNELS)
         )

@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.backends import memory
-from kvaudit.constants import LaunchTag
-from kvaudit.core.kv_column import KvColumn
+from kvaudit.constants import RECORD_WORDS, WORD_BYTES, LaunchTag
+from kvaudit.core.kv_column import ArrayKvColumn, KvColumn
+
+_WARM_UP_SLOTS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,31 @@ class KernelBackend(ABC):
     def _errors_translated(self) -> AbstractContextManager[None]:
         """A context that raises foreign errors as ours."""
         return nullcontext()
+
+    def needs_compilation(self) -> bool:
+        """Whether `compile_kernels` has anything to compile; see `core.backend`."""
+        return False
+
+    def compile_kernels(self) -> None:
+        """Run every kernel once, on two slots of which one is wrong; see `core.backend`."""
+        slots = np.arange(_WARM_UP_SLOTS, dtype=np.int64)
+        records = np.zeros((_WARM_UP_SLOTS, RECORD_WORDS), dtype=np.int64)
+        # Whole words and ragged ones are different kernels.
+        for row_bytes in (WORD_BYTES, WORD_BYTES - 1):
+            data = np.zeros((_WARM_UP_SLOTS, row_bytes), dtype=np.uint8)
+            column = ArrayKvColumn(name="kv.side.warm_up", data=data, read_bytes=row_bytes)
+            self.combine([self.fold(column, slots)])
+        self.slot_hashes(records, slots)
+        self.verify(
+            records=records,
+            slot_indices=slots,
+            expected_tokens=slots,
+            expected_positions=slots,
+            prev_slot_indices=slots,
+            real_kv_hashes=None,
+            tag=LaunchTag.HEAD_K_FULL,
+            check_expected_token=True,
+        )
 
     @abstractmethod
     def fold(self, column: KvColumn, rows: NDArray[np.int64]) -> NDArray[np.uint64]:

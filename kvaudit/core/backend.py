@@ -29,6 +29,14 @@ class Backend(Protocol):
         """What it runs on, for people: a GPU's name, or the CPU with its threads."""
         ...
 
+    def needs_compilation(self) -> bool:
+        """Whether `compile_kernels` has anything to compile on this machine; it takes seconds."""
+        ...
+
+    def compile_kernels(self) -> None:
+        """Compile every kernel that the methods below use, and keep the code for later runs."""
+        ...
+
     def fold(self, column: KvColumn, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
         """Source hash of each of the rows of a column, over its read_bytes.
 
