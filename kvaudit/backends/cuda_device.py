@@ -11,7 +11,7 @@ from kvaudit.backends.cuda_errors import cuda_errors_translated
 from kvaudit.errors import BackendNotInstalled, DeviceUnsupported, NoDevice
 
 MIN_COMPUTE_CAPABILITY = (7, 0)
-_DRIVER_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+_DRIVER_LIBRARIES = ("nvcuda.dll",) if sys.platform == "win32" else ("libcuda.so.1", "libcuda.so")
 _EXTRA_HINT = "install the extra of your driver: pip install 'kvaudit[cuda13]' or 'kvaudit[cuda12]'"
 _CPU_HINT = "run it with --backend cpu"
 
@@ -41,12 +41,15 @@ def require_cuda() -> str:
 
 
 def _require_driver() -> None:
-    try:
-        ctypes.CDLL(_DRIVER_LIBRARY)
-    except OSError as error:
-        raise NoDevice(
-            f"there is no NVIDIA driver: {_DRIVER_LIBRARY} cannot be loaded", hint=_CPU_HINT
-        ) from error
+    for library in _DRIVER_LIBRARIES:
+        try:
+            ctypes.CDLL(library)
+        except OSError:
+            continue
+        return
+    raise NoDevice(
+        f"there is no NVIDIA driver: {_DRIVER_LIBRARIES[0]} cannot be loaded", hint=_CPU_HINT
+    )
 
 
 def _require_device() -> str:
