@@ -41,6 +41,10 @@ class MetadataValues:
             hint="correct the key where the file is written, or leave it out",
         )
 
+    def peek(self, key: str) -> str | None:
+        """A text that stays unread; None when the key is absent."""
+        return self._unread.get(key)
+
     def text(self, key: str) -> str | None:
         """A text; None when the key is absent."""
         return self._unread.pop(key, None)

@@ -1,0 +1,199 @@
+"""Which files a run reads: those given, folders expanded, companions found."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+from kvaudit.core.snapshot import PoolKey
+from kvaudit.errors import FileUnreadable, InputError, LimitExceeded, SchemaMismatch
+from kvaudit.formats.arrow_file import ArrowFile, open_arrow
+from kvaudit.formats.file_bytes import is_remote
+from kvaudit.formats.limits import MAX_FILES
+from kvaudit.formats.metadata_values import MetadataValues
+from kvaudit.formats.schema import FILE_SUFFIX, KEY_PREFIX, FileKind
+
+_COMPANION_KEYS = ("sequences", "plan")
+
+
+class FoundFile:
+    """A file of the run, opened.
+
+    Fields:
+        file: the open file.
+        demanded: given by name rather than found in a folder.
+        owners: paths of the snapshots that name it in their metadata; empty = any may use it.
+    """
+
+    def __init__(self, file: ArrowFile, *, demanded: bool) -> None:
+        self.file = file
+        self.demanded = demanded
+        self.owners: set[str] = set()
+
+
+class FileSet:
+    """Files in input order, each once however often it is named."""
+
+    def __init__(self) -> None:
+        self._by_identity: dict[str, FoundFile] = {}
+
+    def __iter__(self) -> Iterator[FoundFile]:
+        return iter(tuple(self._by_identity.values()))
+
+    def has(self, path: str) -> bool:
+        """Whether the file is in the set."""
+        return _identity(path) in self._by_identity
+
+    def add(self, file: ArrowFile, *, demanded: bool) -> FoundFile:
+        """Put a file in, or find it there."""
+        found = self._by_identity.setdefault(
+            _identity(file.path), FoundFile(file, demanded=demanded)
+        )
+        found.demanded |= demanded
+        if len(self._by_identity) > MAX_FILES:
+            raise LimitExceeded(f"more than {MAX_FILES} files", path=file.path)
+        return found
+
+    def open(self, path: str, *, demanded: bool) -> FoundFile:
+        """Open a file and put it in.
+
+        Raises:
+            InputError: it cannot be opened.
+        """
+        known = self._by_identity.get(_identity(path))
+        if known is None:
+            return self.add(open_arrow(path), demanded=demanded)
+        known.demanded |= demanded
+        return known
+
+    def snapshots(self) -> list[FoundFile]:
+        """The snapshots."""
+        return [found for found in self if found.file.kind == FileKind.SNAPSHOT]
+
+
+def _identity(path: str) -> str:
+    return path if is_remote(path) else os.path.realpath(path)
+
+
+def find_files(paths: Sequence[str], *, companions: bool) -> FileSet:
+    """Open the files and folders given, and the companions of the snapshots among them.
+
+    Args:
+        paths: files, folders, URIs.
+        companions: whether to look for expectations that were not given by name: those in a given
+            folder, those that a snapshot names, and those beside it with its pairing key.
+
+    Raises:
+        InputError: a file cannot be opened, a folder holds none, or there is no snapshot.
+    """
+    files = FileSet()
+    for path in paths:
+        if is_remote(path) or not Path(path).is_dir():
+            files.open(path, demanded=True)
+            continue
+        for inside in _folder_files(path):
+            file = open_arrow(inside)
+            if companions or file.kind == FileKind.SNAPSHOT:
+                files.add(file, demanded=False)
+    snapshots = files.snapshots()
+    if not snapshots:
+        raise InputError(
+            "there is no snapshot among the files given",
+            path=", ".join(paths) or None,
+            hint="give a .snapshot.arrow file, or the folder that holds one",
+        )
+    if companions:
+        for found in snapshots:
+            _add_companions(files, found)
+    return files
+
+
+def _folder_files(folder: str) -> list[str]:
+    def refuse(error: OSError) -> None:
+        raise FileUnreadable((error.strerror or str(error)).lower(), path=folder) from error
+
+    inside = sorted(
+        os.path.join(place, name)  # noqa: PTH118 - keeps the path as the user wrote it
+        for place, _, names in os.walk(folder, onerror=refuse)
+        for name in names
+        if name.endswith(FILE_SUFFIX)
+    )
+    if not inside:
+        raise FileUnreadable(
+            f"the folder holds no {FILE_SUFFIX} file", path=folder, hint="give a dump's folder"
+        )
+    return inside
+
+
+def _add_companions(files: FileSet, snapshot: FoundFile) -> None:
+    """Those that the snapshot names; if it names none, those beside it with its key."""
+    metadata = MetadataValues(snapshot.file.metadata, snapshot.file.path)
+    named = [(key, name) for key in _COMPANION_KEYS for name in _companion_names(metadata, key)]
+    for key, name in named:
+        companion = files.open(_beside(snapshot.file.path, name), demanded=True)
+        if companion.file.kind != key:
+            raise SchemaMismatch(
+                f"it is a {companion.file.kind} file, and {snapshot.file.path} names it as {key}",
+                path=companion.file.path,
+                hint=f"correct {KEY_PREFIX}{key}, or pass --expect",
+            )
+        companion.owners.add(snapshot.file.path)
+    if named or not snapshot.demanded or is_remote(snapshot.file.path):
+        return
+    for path in _siblings(snapshot.file.path):
+        if not files.has(path):
+            _add_if_companion(files, snapshot.file.path, metadata.pool_key()[0], path)
+
+
+def _companion_names(metadata: MetadataValues, key: str) -> tuple[str, ...]:
+    """The companions under one key: a name, or a JSON list of names; never outside the folder."""
+    text = metadata.peek(key)
+    if text is None:
+        return ()
+    names = metadata.names(key) if text.startswith("[") else (text,)
+    for name in names:
+        parts = PurePosixPath(name).parts
+        if not parts or name.startswith("/") or ".." in parts or is_remote(name) or "\\" in name:
+            raise metadata.refuse(key, name, "a file beside the snapshot or below it")
+    return names
+
+
+def _beside(path: str, name: str) -> str:
+    if is_remote(path):
+        return path.rpartition("/")[0] + "/" + name
+    return str(Path(path).parent / name)
+
+
+def _siblings(path: str) -> list[str]:
+    folder = Path(path).parent
+    try:
+        names = sorted(entry.name for entry in folder.iterdir() if entry.is_file())
+    except OSError as error:
+        raise FileUnreadable((error.strerror or str(error)).lower(), path=str(folder)) from error
+    return [str(folder / name) for name in names if name.endswith(FILE_SUFFIX)]
+
+
+def _add_if_companion(files: FileSet, snapshot_path: str, key: PoolKey, path: str) -> None:
+    """Take in a file beside a snapshot if it holds expectations with its key.
+
+    One that cannot be opened is passed over, unless its name says that it belongs to the snapshot.
+    """
+    try:
+        file = open_arrow(path)
+        other = MetadataValues(file.metadata, path).pool_key()[0]
+    except InputError:
+        if Path(path).name.split(".")[0] == Path(snapshot_path).name.split(".")[0]:
+            raise
+        return
+    if file.kind != FileKind.SNAPSHOT and same_pool(other, key):
+        files.add(file, demanded=False)
+
+
+def same_pool(expectation: PoolKey, snapshot: PoolKey) -> bool:
+    """Whether two pairing keys are the same; a step that one does not give fits any."""
+    steps = (expectation.step, snapshot.step)
+    return (None in steps or steps[0] == steps[1]) and all(
+        getattr(expectation, part) == getattr(snapshot, part)
+        for part in ("instance", "group", "pool", "pool_kind", "tier", "rank")
+    )
