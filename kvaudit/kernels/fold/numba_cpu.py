@@ -1,12 +1,12 @@
 """`fold` on the CPU: rows of slot_indices are shared out among threads.
 
-A chain waits for its multiplier, so each thread keeps LANES slots going at once:
+A chain waits for its multiplier, so a thread keeps LANES slots going at once. Their words are first
+laid across, a tile at a time, so that one vector instruction advances several chains:
 
-    word:    0   1   2   ..
-    slot a   a0  a1  a2  ..     read top to bottom, then left to right:
-    slot b   b0  b1  b2  ..     a0 b0 .. h0  a1 b1 .. h1  ..
-    ..
-    slot h   h0  h1  h2  ..
+    slots in memory            a tile, in the core's cache
+    a: a0 a1 a2 ..             a0 b0 c0 ..   <- every chain advances by one word
+    b: b0 b1 b2 ..      ->     a1 b1 c1 ..   <- and by the next
+    c: c0 c1 c2 ..             a2 b2 c2 ..
 
 Each byte is read once. Aligned sources are read as words, others byte by byte.
 """
@@ -24,7 +24,11 @@ from kvaudit.kernels.fold import scalar
 from kvaudit.kernels.hash.numba_cpu import splitmix64
 from kvaudit.kernels.row_threads import run_rows
 
-_LANES = 16
+_LANES = 32
+_TILE_WORDS = 64
+# Rows of a tile do not all fall on the same few sets of a cache whose size is a power of two.
+_TILE_PADDING = 8
+_UNROLLED_WORDS = 8
 _BYTES_PER_TASK = 1 << 19
 _COMBINE_ROWS_PER_TASK = 1 << 16
 
@@ -32,6 +36,36 @@ _NO_HASH = np.uint64(0)
 
 _slot_column = njit(scalar.slot_column)
 _bytes_word = njit(scalar.bytes_word)
+
+
+@njit
+def _slot_start(slot_idx, num_rows, row_units, page_size, num_units_per_token):
+    """Where a slot begins, in units (words or bytes) of the flat source; -1 outside the pool."""
+    if slot_idx < 0 or slot_idx >= num_rows * page_size:
+        return np.int64(-1)
+    column = _slot_column(slot_idx, page_size, num_units_per_token)
+    return slot_idx // page_size * row_units + column
+
+
+@njit
+def _fill_tile(tile, words, starts, first_word, num_words):
+    """Lay words [first_word, first_word + num_words) of every lane's slot across the tile."""
+    num_unrolled = num_words - num_words % _UNROLLED_WORDS
+    for lane in range(_LANES):
+        start = starts[lane] + first_word
+        slot_words = words[start : start + num_words]
+        for block in range(0, num_unrolled, _UNROLLED_WORDS):
+            for word_idx in range(block, block + _UNROLLED_WORDS):
+                tile[word_idx, lane] = slot_words[word_idx]
+        for word_idx in range(num_unrolled, num_words):
+            tile[word_idx, lane] = slot_words[word_idx]
+
+
+@njit
+def _advance_chains(chains, tile, num_words):
+    for word_idx in range(num_words):
+        for lane in range(_LANES):
+            chains[lane] = splitmix64(chains[lane] ^ tile[word_idx, lane])
 
 
 @compiled
@@ -45,30 +79,28 @@ def _fold_words(
     first,
     last,
 ):
-    """Rows whose slots begin at words: source_words is [num_rows, row words], uint64."""
-    num_slots = source_words.shape[0] * page_size
+    """Entries [first, last) of a source whose slots begin at words: [num_rows, row words], uint64."""
+    num_rows, row_words = source_words.shape
     words = source_words.reshape(-1)
     starts = np.empty(_LANES, np.int64)
     chains = np.empty(_LANES, np.uint64)
-    for lane_first in range(first, last, _LANES):
-        num_lanes = min(_LANES, last - lane_first)
-        for lane in range(num_lanes):
-            slot_idx = slot_indices[lane_first + lane]
-            in_pool = slot_idx >= 0 and slot_idx < num_slots
-            row = slot_idx // page_size if in_pool else 0
-            column = _slot_column(slot_idx, page_size, num_words_per_token) if in_pool else 0
-            starts[lane] = row * source_words.shape[1] + column
+    tile = np.empty((_TILE_WORDS, _LANES + _TILE_PADDING), np.uint64)
+    for first_entry in range(first, last, _LANES):
+        num_lanes = min(_LANES, last - first_entry)
         for lane in range(_LANES):
+            # Idle lanes fold the last entry again; a slot outside the pool folds the first one.
+            slot_idx = slot_indices[first_entry + min(lane, num_lanes - 1)]
+            start = _slot_start(slot_idx, num_rows, row_words, page_size, num_words_per_token)
+            starts[lane] = max(start, 0)
             chains[lane] = _NO_HASH
-            if lane >= num_lanes:
-                starts[lane] = starts[0]
-        for word_idx in range(num_words):
-            for lane in range(_LANES):
-                chains[lane] = splitmix64(chains[lane] ^ words[starts[lane] + word_idx])
+        for first_word in range(0, num_words, _TILE_WORDS):
+            tile_words = min(_TILE_WORDS, num_words - first_word)
+            _fill_tile(tile, words, starts, first_word, tile_words)
+            _advance_chains(chains, tile, tile_words)
         for lane in range(num_lanes):
-            slot_idx = slot_indices[lane_first + lane]
-            in_pool = slot_idx >= 0 and slot_idx < num_slots
-            source_hashes[lane_first + lane] = chains[lane] if in_pool else _NO_HASH
+            slot_idx = slot_indices[first_entry + lane]
+            start = _slot_start(slot_idx, num_rows, row_words, page_size, num_words_per_token)
+            source_hashes[first_entry + lane] = chains[lane] if start >= 0 else _NO_HASH
 
 
 @compiled
