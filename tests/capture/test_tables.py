@@ -1,0 +1,124 @@
+"""Page tables, slots and lengths become sequences, or an error that names the argument."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from kvaudit.capture.tables import flat_sequences, live_slots, sequence_rows
+from kvaudit.core.snapshot import PoolKey
+from kvaudit.errors import ConfigError
+
+PAGE_SIZE, NUM_SLOTS = 4, 40
+ARGUMENTS = {
+    "num_slots": NUM_SLOTS,
+    "page_size": PAGE_SIZE,
+    "page_tables": None,
+    "slots": None,
+    "tokens": None,
+    "kv_lens": None,
+    "request_ids": None,
+    "extra_keys": None,
+}
+
+
+def rows_of(**arguments: object) -> list:
+    return sequence_rows(**{**ARGUMENTS, **arguments})
+
+
+def test_a_page_table_names_the_slot_of_each_token() -> None:
+    (row,) = rows_of(page_tables=[[7, 2]], kv_lens=[6])
+    assert row.slots.tolist() == [28, 29, 30, 31, 8, 9]
+    assert row.kv_len == 6
+
+
+def test_entries_past_kv_len_are_not_read() -> None:
+    first, empty = rows_of(page_tables=[[7, -1, 99], [-1, -1, -1]], kv_lens=[4, 0])
+    assert first.slots.tolist() == [28, 29, 30, 31]
+    assert empty.slots.tolist() == []
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda values: values,
+        np.array,
+        torch.tensor,
+        lambda values: torch.tensor(values, dtype=torch.int32),
+    ],
+    ids=["lists", "numpy", "int64 tensor", "int32 tensor"],
+)
+def test_tables_may_be_lists_arrays_or_tensors(kind) -> None:
+    rows = rows_of(
+        page_tables=kind([[7, 2], [3, 0]]),
+        kv_lens=kind([6, 2]),
+        tokens=kind([[1, 2, 3, 4, 5, 6, 7], [8, 9, 10, 0, 0, 0, 0]]),
+    )
+    assert [row.slots.tolist() for row in rows] == [[28, 29, 30, 31, 8, 9], [12, 13]]
+    assert rows[0].tokens.tolist() == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_slots_without_lengths_hold_the_tokens_that_have_both() -> None:
+    longer, shorter, unknown = rows_of(
+        slots=[[5, 6, 7], [8], [9, 10]], tokens=[[1, 2], [3, 4], [5, 6]]
+    )
+    assert (longer.kv_len, shorter.kv_len, unknown.kv_len) == (2, 1, 2)
+    assert live_slots([longer, shorter]).tolist() == [5, 6, 8]
+
+
+def test_unknown_tokens_are_minus_one() -> None:
+    (row,) = rows_of(slots=[[5, 6, 7]])
+    assert row.tokens.tolist() == [-1, -1, -1]
+    assert row.request_id == "0"
+
+
+def test_shared_slots_are_live_once() -> None:
+    rows = rows_of(page_tables=[[2, 3], [2, 5]], kv_lens=[5, 6])
+    assert live_slots(rows).tolist() == [8, 9, 10, 11, 12, 20, 21]
+
+
+def test_sequences_keep_every_row_apart() -> None:
+    rows = rows_of(
+        page_tables=[[2, 3], [], [4]],
+        kv_lens=[5, 0, 1],
+        tokens=[[1, 2, 3, 4, 5, 6], [], [7]],
+        request_ids=["a", "b", "c"],
+        extra_keys=["lora", None, None],
+    )
+    sequences = flat_sequences(rows, PoolKey(rank=3))
+    assert sequences.key.rank == 3
+    assert list(sequences.request_ids) == ["a", "b", "c"]
+    assert sequences.tokens_of(0).tolist() == [1, 2, 3, 4, 5, 6]
+    assert sequences.slots_of(0).tolist() == [8, 9, 10, 11, 12]
+    assert sequences.slots_of(1).tolist() == []
+    assert sequences.tokens_of(2).tolist() == [7]
+    assert sequences.kv_lens.tolist() == [5, 0, 1]
+    assert list(sequences.extra_keys) == ["lora", None, None]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({}, "page_tables, slots"),
+        ({"page_tables": [[1]], "slots": [[1]], "kv_lens": [1]}, "page_tables, slots"),
+        ({"page_tables": [[1]]}, "kv_lens"),
+        ({"page_tables": [[1]], "kv_lens": [5]}, r"page_tables\[0\]"),
+        ({"slots": [[1, 2]], "kv_lens": [3]}, r"slots\[0\]"),
+        ({"page_tables": [[1], [10]], "kv_lens": [1, 1]}, r"page_tables\[1\]"),
+        ({"slots": [[1, 40]]}, r"slots\[0\]"),
+        ({"slots": [[-1]]}, r"slots\[0\]"),
+        ({"slots": [[1.5]]}, r"slots\[0\]"),
+        ({"slots": [[[1], [2]]]}, r"slots\[0\]"),
+        ({"slots": [[1]], "tokens": [[1], [2]]}, "tokens"),
+        ({"slots": [[1]], "tokens": [["a"]]}, r"tokens\[0\]"),
+        ({"slots": [[1]], "kv_lens": [1, 1]}, "kv_lens"),
+        ({"slots": [[1]], "kv_lens": [-1]}, r"kv_lens\[0\]"),
+        ({"slots": [[1]], "request_ids": []}, "request_ids"),
+        ({"slots": [[1]], "extra_keys": ["a", "b"]}, "extra_keys"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused_by_name(arguments: dict, named: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{named}: ") as refused:
+        rows_of(**arguments)
+    assert refused.value.hint
