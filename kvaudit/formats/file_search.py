@@ -141,9 +141,10 @@ def _add_companions(files: FileSet, snapshot: FoundFile) -> None:
         companion.owners.add(snapshot.file.path)
     if named or not snapshot.demanded or is_remote(snapshot.file.path):
         return
+    key, _ = metadata.pool_key()
     for path in _siblings(snapshot.file.path):
         if not files.has(path):
-            _add_if_companion(files, snapshot.file.path, metadata.pool_key()[0], path)
+            _add_if_companion(files, snapshot.file.path, key, path)
 
 
 def _companion_names(metadata: MetadataValues, key: str) -> tuple[str, ...]:

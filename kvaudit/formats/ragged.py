@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -16,8 +18,13 @@ def raw_offsets(array: pa.Array) -> NDArray[np.int64]:
         return np.zeros(1, dtype=np.int64)
     types = pa.types
     is_large = types.is_large_list(array.type) or types.is_large_string(array.type)
-    stored = np.frombuffer(array.buffers()[1], dtype=np.int64 if is_large else np.int32)
-    return stored[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    offsets = _words(array.buffers()[1], np.int64 if is_large else np.int32)
+    return offsets[array.offset : array.offset + len(array) + 1].astype(np.int64)
+
+
+def _words(buffer: pa.Buffer, dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:
+    """All whole words of a buffer, which may end with a part of one; shape [n], dtype."""
+    return np.frombuffer(buffer, dtype=dtype, count=buffer.size // np.dtype(dtype).itemsize)
 
 
 def lengths(array: pa.Array) -> NDArray[np.int64]:
@@ -38,12 +45,11 @@ def _stored_lengths(array: pa.Array) -> NDArray[np.int64]:
     rows = slice(array.offset, array.offset + len(array))
     if types.is_string_view(array.type):
         # A view is 16 bytes and begins with its length.
-        views = np.frombuffer(array.buffers()[1], dtype=np.int32).reshape(-1, 4)
-        return views[rows, 0].astype(np.int64)
+        return _words(array.buffers()[1], np.int32)[::4][rows].astype(np.int64)
     if types.is_list_view(array.type):
-        return np.frombuffer(array.buffers()[2], dtype=np.int32)[rows].astype(np.int64)
+        return _words(array.buffers()[2], np.int32)[rows].astype(np.int64)
     if types.is_large_list_view(array.type):
-        return np.frombuffer(array.buffers()[2], dtype=np.int64)[rows].copy()
+        return _words(array.buffers()[2], np.int64)[rows].copy()
     return np.diff(raw_offsets(array))
 
 
