@@ -5,21 +5,23 @@ No check reads a tensor's values: on a device that would wait for it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
 from kvaudit.backends.launch_types import (
     CanaryLaunchTag,
     RealKvHashMode,
+    RealKvSource,
     VerifyOrWriteContext,
     VerifyPlan,
     WritePlan,
 )
-from kvaudit.backends.source_checks import check_source
 from kvaudit.backends.torch_module import torch
-from kvaudit.constants import RECORD_BYTES, VIOLATION_FIELDS, WORD_BYTES
+from kvaudit.constants import RECORD_BYTES, SOURCE_ALIGNMENT_BYTES, VIOLATION_FIELDS, WORD_BYTES
 
 ANY_LENGTH: Final = None
+_MIN_SOURCE_DIMENSIONS = 2
 
 
 def check_context(context: VerifyOrWriteContext) -> None:
@@ -52,7 +54,7 @@ def check_context(context: VerifyOrWriteContext) -> None:
     _check_member("kernel_kind", context.kernel_kind, CanaryLaunchTag)
     _check_member("real_kv_hash_mode", context.real_kv_hash_mode, RealKvHashMode)
     for source_idx, source in enumerate(context.real_kv_sources):
-        check_source(source, f"real_kv_sources[{source_idx}]", num_slots=num_slots, device=device)
+        _check_source(source, f"real_kv_sources[{source_idx}]", num_slots=num_slots, device=device)
 
 
 def check_verify_plan(plan: VerifyPlan, *, device: torch.device) -> None:
@@ -131,3 +133,76 @@ def check_tensor(
 def _check_member(name: str, value: int, members: type[CanaryLaunchTag | RealKvHashMode]) -> None:
     if value not in list(members):
         raise ValueError(f"{name}: {value!r} is no {members.__name__}")
+
+
+def _check_source(source: RealKvSource, name: str, *, num_slots: int, device: torch.device) -> None:
+    """Refuse a source that does not hold num_slots slots of the stated geometry.
+
+    Args:
+        source: the source.
+        name: its name, for the message.
+        num_slots: slots of the canary buffer.
+        device: where the canary buffer lives.
+
+    Raises:
+        ValueError: naming the source and its field.
+    """
+    _check_geometry(source, name)
+    _check_strides(source.tensor, f"{name}.tensor", device=device)
+    _check_extent(source, f"{name}.tensor", num_slots=num_slots)
+
+
+def _check_geometry(source: RealKvSource, name: str) -> None:
+    if source.page_size < 1:
+        raise ValueError(f"{name}.page_size: is {source.page_size}, less than 1")
+    for field in ("num_bytes_per_token", "read_bytes"):
+        num_bytes = getattr(source, field)
+        if num_bytes < 0 or num_bytes % SOURCE_ALIGNMENT_BYTES:
+            raise ValueError(
+                f"{name}.{field}: is {num_bytes}, not a multiple of {SOURCE_ALIGNMENT_BYTES}"
+            )
+    if source.num_bytes_per_token == 0:
+        raise ValueError(f"{name}.num_bytes_per_token: is 0")
+    if source.read_bytes > source.num_bytes_per_token:
+        raise ValueError(
+            f"{name}.read_bytes: is {source.read_bytes}, more than num_bytes_per_token "
+            f"{source.num_bytes_per_token}"
+        )
+
+
+def _check_strides(tensor: torch.Tensor, name: str, *, device: torch.device) -> None:
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"{name}: is a {type(tensor).__name__}, not a tensor")
+    if tensor.device != device:
+        raise ValueError(f"{name}: is on {tensor.device}, not on {device}")
+    if tensor.dim() < _MIN_SOURCE_DIMENSIONS:
+        raise ValueError(f"{name}: shape is {list(tensor.shape)}, not [rows, ...]")
+    strides = list(tensor.stride())
+    has_gaps = any(
+        tensor.shape[dim] > 1 and strides[dim] != math.prod(tensor.shape[dim + 1 :])
+        for dim in range(1, tensor.dim())
+    )
+    if strides[-1] != 1 or has_gaps:
+        raise ValueError(f"{name}: has gaps within a row, its strides are {strides}")
+    row_stride_bytes = tensor.stride(0) * tensor.element_size()
+    if row_stride_bytes % SOURCE_ALIGNMENT_BYTES:
+        raise ValueError(
+            f"{name}: stride(0) is {row_stride_bytes} bytes, not a multiple of "
+            f"{SOURCE_ALIGNMENT_BYTES}"
+        )
+
+
+def _check_extent(source: RealKvSource, name: str, *, num_slots: int) -> None:
+    num_rows = source.tensor.shape[0]
+    row_bytes = math.prod(source.tensor.shape[1:]) * source.tensor.element_size()
+    slots_bytes = source.page_size * source.num_bytes_per_token
+    if row_bytes < slots_bytes:
+        raise ValueError(
+            f"{name}: a row has {row_bytes} bytes, less than page_size * num_bytes_per_token "
+            f"= {slots_bytes}"
+        )
+    if num_rows * source.page_size < num_slots:
+        raise ValueError(
+            f"{name}: {num_rows} rows of {source.page_size} slots, less than the {num_slots} "
+            "slots of canary_buf"
+        )
