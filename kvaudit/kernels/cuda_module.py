@@ -29,6 +29,7 @@ __all__ = [
     "Stream",
     "cuda",
     "device_function",
+    "empty_view",
     "flat_view",
     "is_aligned",
     "kernel",
@@ -128,26 +129,34 @@ def is_aligned(array: DeviceArray, num_bytes: int) -> bool:
 def flat_view(array: DeviceArray, dtype: type[np.generic]) -> DeviceArray:
     """A device array's memory from its first to its last byte, gaps between rows included.
 
-    One shape for all strides, so that a kernel is compiled once.
+    One layout for all strides, so that a kernel is compiled once.
 
     Args:
         array: shape [num_rows, row_bytes], uint8, stride(1) = 1.
         dtype: element type of the view; the array is aligned to it.
 
     Returns:
-        shape [whole elements], C-contiguous; it keeps the array alive.
+        shape [1, whole elements], C-contiguous; it keeps the array alive.
     """
+    item_bytes = np.dtype(dtype).itemsize
     num_rows, row_bytes = array.shape
-    span_bytes = (num_rows - 1) * array.strides[0] + row_bytes if num_rows and row_bytes else 0
-    num_elements = span_bytes // np.dtype(dtype).itemsize
+    span_bytes = (num_rows - 1) * array.strides[0] + row_bytes if num_rows else 0
+    num_elements = span_bytes // item_bytes
+    if num_elements == 0:
+        return empty_view(dtype)
     if SIMULATED:
         memory: DeviceArray = getattr(array, "_ary", array)
-        buffer = np.lib.stride_tricks.as_strided(memory, shape=(span_bytes,), strides=(1,))
-        return buffer[: num_elements * np.dtype(dtype).itemsize].view(dtype)
+        used_bytes = num_elements * item_bytes
+        return np.lib.stride_tricks.as_strided(memory, (1, used_bytes), (used_bytes, 1)).view(dtype)
     description = {
-        "shape": (num_elements,),
+        "shape": (1, num_elements),
         "typestr": np.dtype(dtype).str,
         "data": (_address(array), False),
         "version": 3,
     }
     return cuda.from_cuda_array_interface(description, owner=array)
+
+
+def empty_view(dtype: type[np.generic]) -> DeviceArray:
+    """What stands for a view that is not wanted, shape [1, 0]."""
+    return cuda.device_array((1, 0), dtype=dtype)

@@ -22,6 +22,7 @@ INT64 = types.int64[::1]
 UINT32 = types.uint32[::1]
 UINT64 = types.uint64[::1]
 FLAT_BYTES = types.uint8[:, ::1]
+FLAT_WORDS = types.uint64[:, ::1]
 TABLE = types.int32[:, ::1]
 ROWS = types.uint64[:, ::1]
 STRIDED_ROWS = types.uint64[:, :]
@@ -30,7 +31,7 @@ FLAG = types.boolean
 
 SIGNATURES = {
     ("hash", "_hash_kernel"): (STRIDED_ROWS, INT64, UINT64),
-    ("fold", "_fold_kernel"): (UINT64, FLAT_BYTES, INT64, UINT64, *[NUMBER] * 5),
+    ("fold", "_fold_kernel"): (FLAT_WORDS, FLAT_BYTES, INT64, UINT64, *[NUMBER] * 5),
     ("fold", "_combine_kernel"): (UINT64, UINT64),
     ("verify", "_verify_kernel"): (
         *(STRIDED_ROWS, INT64, UINT64, UINT64, INT64, INT32, INT32, UINT64),

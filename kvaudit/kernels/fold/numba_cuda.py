@@ -23,6 +23,7 @@ from kvaudit.kernels.cuda_module import (
     WARP_THREADS,
     cuda,
     device_function,
+    empty_view,
     flat_view,
     is_aligned,
     kernel,
@@ -75,9 +76,9 @@ def _load_word(source_words, source_bytes, start, word_idx, read_bytes):
     num_bytes = read_bytes - word_idx * _WORD_BYTES
     if start < 0 or num_bytes <= 0:
         return _ZERO
-    if source_words.shape[0] == 0:
+    if source_words.shape[1] == 0:
         return _bytes_word(source_bytes, 0, start + word_idx * _WORD_BYTES, num_bytes)
-    word = source_words[(start >> _WORD_SHIFT) + word_idx]
+    word = source_words[0, (start >> _WORD_SHIFT) + word_idx]
     if num_bytes < _WORD_BYTES:
         word &= _ALL_BYTES >> np.uint64(_BITS_PER_WORD - num_bytes * _BITS_PER_BYTE)
     return word
@@ -158,13 +159,12 @@ def launch_fold(
     """Enqueue `fold`; all arrays are on the device."""
     # Words where every slot starts at one, bytes elsewhere: right for any alignment.
     by_word = is_aligned(source_bytes, _WORD_BYTES) and num_bytes_per_token % _WORD_BYTES == 0
-    flat_bytes = flat_view(source_bytes, np.uint8)
-    flat_words = flat_view(source_bytes if by_word else source_bytes[:0], np.uint64)
+    source_words = flat_view(source_bytes, np.uint64) if by_word else empty_view(np.uint64)
     launch(
         _fold_kernel,
         (
-            flat_words,
-            flat_bytes.reshape(1, flat_bytes.shape[0]),
+            source_words,
+            flat_view(source_bytes, np.uint8),
             slot_indices,
             source_hashes,
             source_bytes.shape[0] * page_size,
