@@ -39,22 +39,20 @@ if TYPE_CHECKING:
 
 GGUF_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 PAGE_SIZE = 16
-SHARED_PREFIX = (
-    "You are a careful assistant. Answer every question in one short sentence, and say so when "
-    "you do not know the answer. Question: "
-)
-PROMPTS = {
-    "capital": SHARED_PREFIX + "What is the capital of France?",
-    "spider": SHARED_PREFIX + "How many legs has a spider?",
-    "hamlet": SHARED_PREFIX + "Who wrote Hamlet?",
-    "sum": SHARED_PREFIX + "What is two plus two?",
-    "sky": SHARED_PREFIX + "Why is the sky blue?",
+QUESTIONS = {
+    "capital": "What is the capital of France?",
+    "spider": "How many legs has a spider?",
+    "hamlet": "Who wrote Hamlet?",
+    "sum": "What is two plus two?",
+    "sky": "Why is the sky blue?",
+}
+TEXTS = {
     "tale": "Once upon a time, in a village by the sea, there lived",
     "code": "def add(a, b):\n    return",
     "sun": "The sun is about 150 million kilometres away from",
 }
 DUMP_STEP = 13
-NEW_TOKENS = {"sum": 9, "sun": 10}
+NEW_TOKENS = {"sum": 12, "sun": 11}
 MORE_NEW_TOKENS = 24
 
 
@@ -84,10 +82,21 @@ def load_model() -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     return model, tokenizer
 
 
+def prompts_of(tokenizer: PreTrainedTokenizerBase) -> dict[str, list[int]]:
+    """Tokens by request id; the questions share the system prompt of the chat template."""
+    chats = {
+        name: tokenizer.apply_chat_template(
+            [{"role": "user", "content": question}], add_generation_prompt=True, return_dict=False
+        )
+        for name, question in QUESTIONS.items()
+    }
+    return chats | {name: tokenizer(text)["input_ids"] for name, text in TEXTS.items()}
+
+
 def make_manager(
     model: PreTrainedModel,
     *,
-    max_requests: int = len(PROMPTS),
+    max_requests: int = 8,
     max_batch_tokens: int = 64,
     num_blocks: int = 64,
 ) -> ContinuousBatchingManager:
@@ -155,7 +164,7 @@ def main(folder: Path = Path(__file__).parent) -> None:
         model, on_step=dump_captures, metadata={"model": "SmolLM2-135M-Instruct"}
     ) as recorder:
         manager = make_manager(model)
-        prompts = {name: tokenizer(text)["input_ids"] for name, text in PROMPTS.items()}
+        prompts = prompts_of(tokenizer)
         outputs = serve(manager, prompts, dict.fromkeys(prompts, MORE_NEW_TOKENS) | NEW_TOKENS)
     print(f"{recorder.num_stamped} slots stamped in {recorder.step} steps")
     for request_id, tokens in outputs.items():

@@ -18,7 +18,7 @@ from kvaudit.core.kv_column import ArrayColumn, KvColumn
 from kvaudit.core.launch_tag import PoolKind
 from kvaudit.core.layout import SlotRanges
 from kvaudit.core.snapshot import DumpMoment, PoolKey, Snapshot
-from kvaudit.errors import ConfigError
+from kvaudit.errors import ConfigError, FileUnwritable
 
 if TYPE_CHECKING:
     from kvaudit.core.sequences import Sequences
@@ -94,7 +94,7 @@ def dump(
 
     Raises:
         ConfigError: an argument does not fit the others; the message names it.
-        InputError: a file cannot be written.
+        FileUnwritable: a file or its folder cannot be written.
     """
     _check_choice("rows", rows, ("live", "all"))
     _check_choice("content", content, ("bytes", "digests"))
@@ -152,10 +152,21 @@ def write_pair(stem: str | Path, *, snapshot: Snapshot, sequences: Sequences) ->
     from kvaudit.formats.snapshot_writer import write_snapshot
 
     files = snapshot_path(stem), sequences_path(stem)
-    files[0].parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(files[0].parent)
     write_sequences(str(files[1]), sequences)
     write_snapshot(str(files[0]), snapshot)
     return files
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileUnwritable(
+            f"the folder cannot be made: {(error.strerror or str(error)).lower()}",
+            path=str(folder),
+            hint="give a path whose folder exists or may be made",
+        ) from error
 
 
 def digest_columns(columns: Mapping[str, KvColumn]) -> dict[str, ArrayColumn]:

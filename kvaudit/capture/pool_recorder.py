@@ -119,6 +119,11 @@ class PoolDump:
     snapshot: Snapshot
     sequences: Sequences
 
+    def as_digests(self) -> PoolDump:
+        """The same with digests in place of bytes."""
+        digests = {**self.snapshot.digests, **digest_columns(self.snapshot.kv)}
+        return replace(self, snapshot=replace(self.snapshot, kv={}, digests=digests))
+
 
 class PoolRecorder:
     """Follows one pool. Finished sequences stay until their slots are given away."""
@@ -218,7 +223,7 @@ class PoolRecorder:
         rows = [tracked.row() for tracked in wanted]
         slots = live_slots(rows)
         columns = {view.name: GatheredColumn(view=view, slots=slots) for view in self._views}
-        return PoolDump(
+        dumped = PoolDump(
             snapshot=Snapshot(
                 slots=slots,
                 num_slots=self._views[0].num_slots,
@@ -230,13 +235,13 @@ class PoolRecorder:
                 stamped_columns=tuple(view.name for view in self._views),
                 window=self._pool.window,
                 canary=dict(self._stamps.canary_columns(slots)),
-                kv=columns if content == "bytes" else {},
+                kv=columns,
                 stamped=dict(self._stamps.stamped_columns(slots)),
-                digests=digest_columns(columns) if content == "digests" else {},
                 evidence=dict(self._stamps.evidence_columns(slots)),
             ),
             sequences=flat_sequences(rows, key),
         )
+        return dumped.as_digests() if content == "digests" else dumped
 
     def _save_given_away(self, written: Sequence[NDArray[np.int64]], *, key: PoolKey) -> None:
         """Dump finished sequences into memory before any of their slots gets a new owner."""

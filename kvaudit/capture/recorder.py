@@ -183,24 +183,27 @@ class Recorder:
         Args:
             directory: the folder; it is made.
             request_ids: these requests alone, and nothing that was given away; None = all.
-            content: other than the recorder's own, for the pools as they are now.
+            content: other than the recorder's own; "bytes" of what was given away can be written
+                only by a recorder of bytes.
 
         Returns:
             the files written.
 
         Raises:
-            InputError: a file cannot be written.
+            FileUnwritable: a file or its folder cannot be written.
         """
         with self._lock:
+            wanted = content or self._content
             files: list[Path] = []
             for pool, recorder in self._pools.values():
                 key = self._key(pool)
                 stem = Path(directory) / key.label().lower()
-                now = recorder.dump(key, request_ids=request_ids, content=content or self._content)
+                now = recorder.dump(key, request_ids=request_ids, content=wanted)
                 files += self._write(stem, now)
                 for saved in recorder.given_away if request_ids is None else ():
+                    finished = saved.as_digests() if wanted == "digests" else saved
                     step = saved.snapshot.key.step
-                    files += self._write(f"{stem}.finished-{step:06d}", saved)
+                    files += self._write(f"{stem}.finished-{step:06d}", finished)
             return files
 
     def _write(self, stem: str | Path, dumped: PoolDump) -> tuple[Path, Path]:

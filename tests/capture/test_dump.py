@@ -1,0 +1,203 @@
+"""One call writes what the pool held; the readers give it back."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from kvaudit.capture import dump
+from kvaudit.capture.dump import digest_columns
+from kvaudit.core.kv_column import ArrayKvColumn
+from kvaudit.errors import ConfigError, FileUnwritable
+from kvaudit.formats.reader import read_file
+from kvaudit.kernels.fold.reference import launch_fold
+
+PAGES, PAGE_SIZE, HEADS, DIM = 6, 4, 2, 5
+
+
+def pairs(num_layers: int = 2) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    generator = torch.Generator().manual_seed(7)
+    shape = (PAGES, PAGE_SIZE, HEADS, DIM)
+    return [
+        tuple(torch.randn(shape, generator=generator).to(torch.bfloat16) for _ in "kv")
+        for _ in range(num_layers)
+    ]
+
+
+POOL = {"kv": pairs(), "layout": "page slot head dim", "page_size": PAGE_SIZE}
+REQUESTS = {
+    "page_tables": [[3, 1], [3, 5]],
+    "kv_lens": [6, 7],
+    "tokens": [[1, 2, 3, 4, 5, 6, 7], [1, 2, 3, 4, 8, 9, 10, 11]],
+    "request_ids": ["a", "b"],
+}
+LIVE = [4, 5, 12, 13, 14, 15, 20, 21, 22]
+
+
+def expected_row(layer: int, half: int, slot: int) -> bytes:
+    row = POOL["kv"][layer][half][slot // PAGE_SIZE, slot % PAGE_SIZE]
+    return row.contiguous().view(torch.uint8).numpy().tobytes()
+
+
+def assert_holds_the_pool(snapshot, slots: list[int]) -> None:
+    assert snapshot.slots.tolist() == slots
+    assert list(snapshot.kv) == ["kv.k.0", "kv.v.0", "kv.k.1", "kv.v.1"]
+    for name, column in snapshot.kv.items():
+        _, half, layer = name.split(".")
+        rows = column.read_rows(0, len(slots))
+        assert column.dtype == "bfloat16"
+        assert [row.tobytes() for row in rows] == [
+            expected_row(int(layer), "kv".index(half), slot) for slot in slots
+        ]
+
+
+def test_live_rows_are_the_slots_below_kv_len(tmp_path: Path) -> None:
+    files = dump(tmp_path / "full", **POOL, **REQUESTS)
+    assert files == (tmp_path / "full.snapshot.arrow", tmp_path / "full.sequences.arrow")
+    snapshot, sequences = (read_file(str(path)) for path in files)
+    assert_holds_the_pool(snapshot, LIVE)
+    assert (snapshot.num_slots, snapshot.page_size) == (PAGES * PAGE_SIZE, PAGE_SIZE)
+    assert snapshot.metadata["sequences"] == "full.sequences.arrow"
+    assert snapshot.checksummed
+    assert list(sequences.request_ids) == ["a", "b"]
+    assert sequences.kv_lens.tolist() == [6, 7]
+    assert sequences.slots_of(1).tolist() == [12, 13, 14, 15, 20, 21, 22]
+    assert sequences.tokens_of(0).tolist() == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_all_rows_are_the_whole_pool(tmp_path: Path) -> None:
+    snapshot_file, _ = dump(tmp_path / "full", **POOL, **REQUESTS, rows="all")
+    assert_holds_the_pool(read_file(str(snapshot_file)), list(range(PAGES * PAGE_SIZE)))
+
+
+def test_slots_give_the_same_files_as_page_tables(tmp_path: Path) -> None:
+    slots = [[12, 13, 14, 15, 4, 5], [12, 13, 14, 15, 20, 21, 22]]
+    others = {key: value for key, value in REQUESTS.items() if key != "page_tables"}
+    by_pages = dump(tmp_path / "a" / "full", **POOL, **REQUESTS)
+    by_slots = dump(tmp_path / "b" / "full", **POOL, **others, slots=slots)
+    for first, second in zip(by_pages, by_slots, strict=True):
+        assert first.read_bytes() == second.read_bytes()
+
+
+def test_digests_are_the_hashes_of_the_bytes(tmp_path: Path) -> None:
+    snapshot_file, _ = dump(tmp_path / "full", **POOL, **REQUESTS, content="digests")
+    snapshot = read_file(str(snapshot_file))
+    assert not snapshot.kv
+    assert list(snapshot.digests) == ["kv.k.0", "kv.v.0", "kv.k.1", "kv.v.1"]
+    for name, digests in snapshot.digests.items():
+        _, half, layer = name.split(".")
+        rows = [expected_row(int(layer), "kv".index(half), slot) for slot in LIVE]
+        expected = reference_hashes(np.frombuffer(b"".join(rows), np.uint8).reshape(len(LIVE), -1))
+        np.testing.assert_array_equal(digests.read().view(np.uint64), expected)
+
+
+def reference_hashes(rows: np.ndarray) -> np.ndarray:
+    hashes = np.zeros(len(rows), np.uint64)
+    width = rows.shape[1]
+    launch_fold(rows, np.arange(len(rows)), hashes, 1, width, width)
+    return hashes
+
+
+def test_a_digest_covers_a_width_that_is_no_multiple_of_a_word() -> None:
+    rows = np.arange(3 * 13, dtype=np.uint8).reshape(3, 13)
+    column = ArrayKvColumn(name="kv.k.0", data=rows, read_bytes=13)
+    (digests,) = digest_columns({"kv.k.0": column}).values()
+    np.testing.assert_array_equal(digests.read().view(np.uint64), reference_hashes(rows))
+
+
+def test_the_key_and_further_metadata_are_in_both_or_in_the_snapshot(tmp_path: Path) -> None:
+    files = dump(
+        tmp_path / "decode-0.target.r3",
+        **POOL,
+        **REQUESTS,
+        instance="decode-0",
+        group="target",
+        rank=3,
+        step=120,
+        pool_kind="SWA",
+        reserved_slots="0-3",
+        at="mid_step",
+        metadata={"engine": "toy"},
+    )
+    assert [path.name for path in files] == [
+        "decode-0.target.r3.snapshot.arrow",
+        "decode-0.target.r3.sequences.arrow",
+    ]
+    snapshot, sequences = (read_file(str(path)) for path in files)
+    for key in (snapshot.key, sequences.key):
+        assert (key.instance, key.group, key.rank, key.step) == ("decode-0", "target", 3, 120)
+        assert key.pool_kind == "SWA"
+    assert str(snapshot.reserved_slots) == "0-3"
+    assert snapshot.at == "mid_step"
+    assert snapshot.metadata["engine"] == "toy"
+
+
+def test_only_the_layers_asked_for_are_dumped(tmp_path: Path) -> None:
+    snapshot_file, _ = dump(tmp_path / "full", **POOL, **REQUESTS, layers=[1])
+    assert list(read_file(str(snapshot_file)).kv) == ["kv.k.1", "kv.v.1"]
+
+
+def test_a_dump_without_a_live_slot_is_readable(tmp_path: Path) -> None:
+    files = dump(tmp_path / "full", **POOL, page_tables=[[]], kv_lens=[0])
+    snapshot, sequences = (read_file(str(path)) for path in files)
+    assert snapshot.num_rows == 0
+    assert sequences.num_sequences == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"rows": "some"}, "rows"),
+        ({"content": "both"}, "content"),
+        ({"at": "now"}, "at"),
+        ({"pool_kind": "full"}, "pool_kind"),
+        ({"kv_lens": None}, "kv_lens"),
+        ({"page_size": 8}, "page_size"),
+        ({"layout": "page slot dim"}, "layout"),
+        ({"layers": [9]}, "layers"),
+        ({"page_tables": [[3], [3, 5]]}, r"page_tables\[0\]"),
+        ({"page_tables": [[3, 6], [3, 5]]}, r"page_tables\[0\]"),
+    ],
+)
+def test_an_argument_that_does_not_fit_leaves_no_file(
+    tmp_path: Path, arguments: dict, named: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"^{named}: ") as refused:
+        dump(tmp_path / "full", **{**POOL, **REQUESTS, **arguments})
+    assert refused.value.hint
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(FileUnwritable):
+        dump(tmp_path / "file" / "full", **POOL, **REQUESTS)
+
+
+BARE_ENVIRONMENT = """
+import sys
+from kvaudit.capture import dump
+assert not {"torch", "pyarrow", "numba", "typer", "rich"} & set(sys.modules)
+import torch
+pair = (torch.zeros(4, 2, 1, 8), torch.zeros(4, 2, 1, 8))
+loaded = set(sys.modules)
+dump(sys.argv[1], kv=[pair], layout="page slot head dim", page_size=2, page_tables=[[1]], kv_lens=[1])
+packages = {name.partition(".")[0] for name in set(sys.modules) - loaded}
+print(*(name for name in packages - set(sys.stdlib_module_names) if not name.startswith("_")))
+"""
+
+
+def test_bytes_need_torch_pyarrow_numpy_and_xxhash_alone(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", BARE_ENVIRONMENT, str(tmp_path / "full")],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    packages = set(run.stdout.split()) - {"cython_runtime"}
+    assert {"pyarrow", "xxhash"} <= packages <= {"kvaudit", "torch", "pyarrow", "numpy", "xxhash"}
