@@ -141,10 +141,10 @@ def _add_companions(files: FileSet, snapshot: FoundFile) -> None:
         companion.owners.add(snapshot.file.path)
     if named or not snapshot.demanded or is_remote(snapshot.file.path):
         return
-    key, _ = metadata.pool_key()
+    pool_key, _ = metadata.pool_key()
     for path in _siblings(snapshot.file.path):
         if not files.has(path):
-            _add_if_companion(files, snapshot.file.path, key, path)
+            _add_if_companion(files, snapshot.file.path, pool_key, path)
 
 
 def _companion_names(metadata: MetadataValues, key: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import TypeVar
 from kvaudit.core.launch_tag import PoolKind
 from kvaudit.core.snapshot import PoolKey
 from kvaudit.errors import SchemaMismatch
+from kvaudit.formats.limits import MAX_POSITION
 from kvaudit.formats.pairing_key import KEY_PARTS
 from kvaudit.formats.schema import KEY_PREFIX
 
@@ -49,16 +50,17 @@ class MetadataValues:
         """A text; None when the key is absent."""
         return self._unread.pop(key, None)
 
-    def number(self, key: str, *, least: int | None = None) -> int | None:
-        """A decimal integer of at least `least`; None when the key is absent."""
+    def number(
+        self, key: str, *, least: int = -MAX_POSITION, most: int = MAX_POSITION
+    ) -> int | None:
+        """A decimal integer from `least` to `most`; None when the key is absent."""
         value = self.text(key)
         if value is None:
             return None
         digits = value.removeprefix("-")
-        if not (digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS):
-            raise self.refuse(key, value, "an integer")
-        if least is not None and int(value) < least:
-            raise self.refuse(key, value, f"an integer of at least {least}")
+        is_number = digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS
+        if not is_number or not least <= int(value) <= most:
+            raise self.refuse(key, value, f"an integer from {least} to {most}")
         return int(value)
 
     def word(self, key: str, default: Word) -> Word:

@@ -51,6 +51,7 @@ _FAMILIES: Final = {
     "stamped": re.compile(rf"stamped\.((k|v|kv)\.{_LAYER}|{_SIDE})"),
     "digest": re.compile(rf"digest\.((k|v|kv)\.{_LAYER}|{_SIDE})"),
 }
+COLUMN_FAMILIES: Final = tuple(_FAMILIES)
 
 SEQUENCES_REQUIRED: Final[dict[str, Any]] = {
     "request_id": STRING,

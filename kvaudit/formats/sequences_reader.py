@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from kvaudit.constants import UNKNOWN_TOKEN
 from kvaudit.core.sequences import Sequences, SequenceState
 from kvaudit.formats.arrow_file import ArrowFile
+from kvaudit.formats.limits import MAX_POSITION
 from kvaudit.formats.metadata_values import MetadataValues
 from kvaudit.formats.ragged import list_row
 from kvaudit.formats.rows import IntegerLists, RowReader
@@ -69,9 +70,14 @@ def _lengths(
     if not rows.has(name):
         return default
     values = rows.integers(name, np.int64)
-    bad = np.flatnonzero(values < least)
+    bad = np.flatnonzero((values < least) | (values > MAX_POSITION))
     if bad.size:
-        raise rows.invalid(f"{values[bad[0]]} is below {least}", column=name, row=int(bad[0]))
+        raise rows.invalid(
+            f"{values[bad[0]]} is not from {least} to {MAX_POSITION}",
+            column=name,
+            row=int(bad[0]),
+            hint="write a number of tokens, or leave the column out",
+        )
     return values
 
 

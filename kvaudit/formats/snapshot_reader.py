@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -13,13 +14,15 @@ from numpy.typing import NDArray
 from kvaudit.constants import RECORD_WORDS, RealKvHashMode
 from kvaudit.core.layout import SlotRanges
 from kvaudit.core.snapshot import AllocState, DumpMoment, Snapshot
-from kvaudit.errors import ConfigError, SchemaMismatch, ValuesInvalid
+from kvaudit.errors import ConfigError, LimitExceeded, SchemaMismatch, ValuesInvalid
 from kvaudit.formats.arrow_file import ArrowFile
 from kvaudit.formats.columns import ColumnBatch, FileColumn, FileKvColumn
 from kvaudit.formats.digests import value_bytes
+from kvaudit.formats.limits import MAX_PAGE_SIZE, MAX_SLOTS
 from kvaudit.formats.metadata_values import MetadataValues
 from kvaudit.formats.ragged import strings
 from kvaudit.formats.schema import (
+    COLUMN_FAMILIES,
     EVIDENCE_TYPES,
     INT32,
     INT64,
@@ -47,36 +50,17 @@ def read_snapshot(file: ArrowFile) -> tuple[Snapshot, dict[str, str | int], list
     names = _known_columns(file)
     text_columns = {name for name in names if EVIDENCE_TYPES.get(name) == STRING}
     batches = file.read_columns(names, nullable=text_columns)
-    slots = _column(file, SLOT_COLUMN, batches[SLOT_COLUMN]).read()
+    slots = _slots(file, batches[SLOT_COLUMN])
     values = MetadataValues(file.metadata, file.path)
     key, given = values.pool_key()
-    page_size = values.number("page_size")
-    if page_size is None:
-        raise SchemaMismatch(
-            "it has no metadata key kvaudit.page_size",
-            path=file.path,
-            hint="add the engine's page (block) size",
-        )
-    num_slots = values.number("num_slots", least=0)
-    reserved_slots = _reserved_slots(values)
-    families: dict[str, dict[str, Any]] = {
-        "canary": {},
-        "kv": {},
-        "stamped": {},
-        "digest": {},
-        "evidence": {},
-    }
-    for name in names[1:]:
-        family = column_family(name) or "evidence"
-        by_name = {"canary": name.removeprefix("canary."), "evidence": name}
-        column = (_kv_column if family == "kv" else _column)(file, name, batches[name])
-        families[family][by_name.get(family) or kv_name(name)] = column
+    num_slots = values.number("num_slots", least=0, most=MAX_SLOTS)
+    families = _families(file, batches)
     snapshot = Snapshot(
         path=file.path,
         slots=slots,
         num_slots=(int(slots[-1]) + 1 if slots.size else 0) if num_slots is None else num_slots,
-        page_size=page_size,
-        reserved_slots=reserved_slots,
+        page_size=_page_size(values, file.path),
+        reserved_slots=_reserved_slots(values),
         key=key,
         at=values.word("at", DumpMoment.UNKNOWN),
         real_kv_hash_mode=_hash_mode(values),
@@ -93,6 +77,47 @@ def read_snapshot(file: ArrowFile) -> tuple[Snapshot, dict[str, str | int], list
         checksummed=file.checksummed,
     )
     return snapshot, given, file.ignored_notes(names)
+
+
+def _slots(file: ArrowFile, batches: list[ColumnBatch]) -> NDArray[np.int64]:
+    slots: NDArray[np.int64] = _column(file, SLOT_COLUMN, batches).read()
+    if slots.size and int(slots.max()) >= MAX_SLOTS:
+        raise LimitExceeded(
+            f"slot {slots.max()}; slots below {MAX_SLOTS} are read",
+            path=file.path,
+            column=SLOT_COLUMN,
+            row=int(slots.argmax()),
+        )
+    return slots
+
+
+def _page_size(values: MetadataValues, path: str) -> int:
+    page_size = values.number("page_size", least=1, most=MAX_PAGE_SIZE)
+    if page_size is None:
+        raise SchemaMismatch(
+            "it has no metadata key kvaudit.page_size",
+            path=path,
+            hint="add the engine's page (block) size",
+        )
+    return page_size
+
+
+def _families(
+    file: ArrowFile, batches: Mapping[str, list[ColumnBatch]]
+) -> dict[str, dict[str, Any]]:
+    """The columns but `slot`, by family and by the name that `Snapshot` gives them there."""
+    families: dict[str, dict[str, Any]] = {family: {} for family in (*COLUMN_FAMILIES, "evidence")}
+    for name, column in batches.items():
+        match column_family(name):
+            case "canary":
+                families["canary"][name.removeprefix("canary.")] = _column(file, name, column)
+            case "kv":
+                families["kv"][name] = _kv_column(file, name, column)
+            case "stamped" | "digest" as family:
+                families[family][kv_name(name)] = _column(file, name, column)
+            case _ if name in EVIDENCE_TYPES:
+                families["evidence"][name] = _column(file, name, column)
+    return families
 
 
 def _known_columns(file: ArrowFile) -> list[str]:
@@ -204,9 +229,12 @@ def _reserved_slots(values: MetadataValues) -> SlotRanges:
     if text is None:
         return SlotRanges(((0, 0),))
     try:
-        return SlotRanges.parse(text)
-    except ConfigError as error:
-        raise values.refuse("reserved_slots", text, "0, 0-15, 0,4-7 or none") from error
+        reserved = SlotRanges.parse(text)
+    except ConfigError:
+        reserved = None
+    if reserved is None or any(last >= MAX_SLOTS for _, last in reserved.ranges):
+        raise values.refuse("reserved_slots", text, "0, 0-15, 0,4-7 or none")
+    return reserved
 
 
 def _hash_mode(values: MetadataValues) -> RealKvHashMode:
@@ -221,7 +249,7 @@ def _hash_mode(values: MetadataValues) -> RealKvHashMode:
 
 def _stamped_columns(values: MetadataValues) -> tuple[str, ...]:
     names = values.names("stamped_columns")
-    for name in names:
-        if column_family(name) != "kv" or names.count(name) > 1:
-            raise values.refuse("stamped_columns", name, "a KV column's name, each named once")
+    for name, count in Counter(names).items():
+        if column_family(name) != "kv" or count > 1:
+            raise values.refuse("stamped_columns", name, "the name of a KV column, once")
     return names
