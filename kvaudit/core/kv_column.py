@@ -12,6 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kvaudit.constants import PARTIAL_READ_BYTES
+
 WINDOW_BYTES = 4 << 20
 
 
@@ -39,8 +41,9 @@ class KvWindow:
     Fields:
         first_row: the row of the snapshot that data[0] is.
         data: the KV bytes, shape [num_rows, row_bytes], uint8, read-only.
-        check: compares the digests of the chunks whose first byte lies in this window with those
-            written in the file; raises FileCorrupt. Call it in the pass that reads `data`.
+        check: proves every chunk that these rows lie in against the digest written in the file,
+            each chunk once a walk; raises FileCorrupt. Call it in the pass that reads `data`; it may
+            run beside those of other windows.
     """
 
     first_row: int
@@ -104,6 +107,23 @@ class ArrayColumn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ComputedColumn:
+    """A RowColumn whose values are computed when they are read, and not kept.
+
+    Fields:
+        name: the column's name.
+        compute: gives the values, shape [num_rows] or [num_rows, 4].
+    """
+
+    name: str
+    compute: Callable[[], NDArray[Any]]
+
+    def read(self) -> NDArray[Any]:
+        """Compute the values."""
+        return self.compute()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ArrayKvColumn:
     """A KvColumn over an array in memory.
 
@@ -142,3 +162,47 @@ class ArrayKvColumn:
     def read_rows(self, first_row: int, last_row: int) -> NDArray[np.uint8]:
         """The bytes of rows [first_row, last_row), shape [n, row_bytes], uint8."""
         return self.data[first_row:last_row]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LeadingBytes:
+    """A KvColumn of which only what RealKvHashMode.PARTIAL covers is read.
+
+    Fields:
+        column: the whole column.
+    """
+
+    column: KvColumn
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+        return self.column.name
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the column."""
+        return self.column.num_rows
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes a row holds."""
+        return self.column.row_bytes
+
+    @property
+    def read_bytes(self) -> int:
+        """The leading bytes of a row that are folded."""
+        return min(PARTIAL_READ_BYTES, self.column.row_bytes)
+
+    @property
+    def dtype(self) -> str:
+        """Element type as the dumper named it."""
+        return self.column.dtype
+
+    def windows(self) -> Iterator[KvWindow]:
+        """The windows of the whole column."""
+        return self.column.windows()
+
+    def read_rows(self, first_row: int, last_row: int) -> NDArray[np.uint8]:
+        """The bytes of rows [first_row, last_row), shape [n, row_bytes], uint8."""
+        return self.column.read_rows(first_row, last_row)

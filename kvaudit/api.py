@@ -1,0 +1,173 @@
+"""The public functions: what the commands call, and what a program may call instead.
+
+Importing this module loads neither numba nor pyarrow: each function imports what it needs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kvaudit.core.audit_options import AuditOptions
+from kvaudit.core.observer import RunObserver, SilentObserver
+
+if TYPE_CHECKING:
+    from kvaudit.core.dataset import AuditedPool, Dataset
+    from kvaudit.core.report import Report
+
+__all__ = ["audit", "open", "stamp"]
+
+StrPath = str | os.PathLike[str]
+
+
+def open(paths: Iterable[StrPath], *, expect: Iterable[StrPath] = ()) -> Dataset:  # noqa: A001 - `api.open` reads as what it does
+    """Read snapshots with what they should hold.
+
+    Args:
+        paths: snapshots, their sequences and plans, or folders of them.
+        expect: sequences or plans that replace the search for companions.
+
+    Raises:
+        InputError: a file cannot be used, or there is no snapshot among them.
+    """
+    from kvaudit.formats.dataset import open_dataset
+
+    return open_dataset(paths, expect=expect)
+
+
+def audit(
+    dataset: Dataset,
+    *,
+    backend: str = "auto",
+    options: AuditOptions | None = None,
+    observer: RunObserver | None = None,
+) -> Report:
+    """Check every pool of a dataset against its expectations.
+
+    Args:
+        dataset: what `open` returned.
+        backend: `auto`, `cuda`, `cpu` or `reference`; a named one is a demand.
+        options: scope, demands and limits; None = the defaults.
+        observer: told of progress; None = nobody.
+
+    Raises:
+        InputError: a file is corrupt, or its parts contradict each other.
+        BackendError: a demanded backend cannot run, or failed while it ran.
+        ConfigError: the options name a request or a rule that does not exist.
+    """
+    from kvaudit.backends.availability import choose
+    from kvaudit.runner.audit import audit as run_audit
+
+    options = AuditOptions() if options is None else options
+    chosen, choice = choose(
+        backend,
+        kv_bytes=0 if options.skip_bytes else _kv_bytes(dataset.pools),
+        num_entries=_num_entries(dataset.pools),
+    )
+    return run_audit(
+        dataset,
+        backend=chosen,
+        choice=choice,
+        options=options,
+        observer=SilentObserver() if observer is None else observer,
+    )
+
+
+def stamp(
+    dataset: Dataset,
+    *,
+    folder: StrPath,
+    backend: str = "auto",
+    combined: Sequence[str] = (),
+    observer: RunObserver | None = None,
+) -> list[Path]:
+    """Write stamped copies of a dataset's snapshots, with their expectations beside them.
+
+    It certifies what is there now: damage from before reads clean afterwards.
+
+    Args:
+        dataset: what `open` returned.
+        folder: where the copies go; made if missing. No input is written to.
+        backend: `auto`, `cuda`, `cpu` or `reference`; a named one is a demand.
+        combined: KV columns, in fold order, that the records' real_kv_hash shall cover.
+        observer: told of progress; None = nobody.
+
+    Returns:
+        the files written.
+
+    Raises:
+        InputError: a file is corrupt, or nothing says what a snapshot should hold.
+        ConfigError: two files would get one name, or a copy would replace an input.
+        BackendError: a demanded backend cannot run, or failed while it ran.
+    """
+    from kvaudit.backends.availability import choose
+    from kvaudit.formats.plan_writer import write_plan
+    from kvaudit.formats.sequences_writer import write_sequences
+    from kvaudit.formats.snapshot_writer import write_snapshot
+    from kvaudit.runner.stamp import stamp as run_stamp
+
+    observer = SilentObserver() if observer is None else observer
+    chosen, _ = choose(backend, kv_bytes=_kv_bytes(dataset.pools), num_entries=0)
+    if chosen.needs_compilation():
+        observer.compiling()
+        chosen.compile_kernels()
+    targets = _targets(dataset, Path(folder))
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    observer.stage("stamp", len(targets))
+    for pool in dataset.pools:
+        stamped = run_stamp(pool, backend=chosen, combined=combined)
+        write_snapshot(targets[pool.snapshot.path], stamped)
+        observer.advance(1)
+        for sequences in pool.sequences:
+            write_sequences(targets[sequences.path], sequences)
+            observer.advance(1)
+        for plan in pool.plans:
+            write_plan(targets[plan.path], plan)
+            observer.advance(1)
+    return list(targets.values())
+
+
+def _kv_bytes(pools: Sequence[AuditedPool]) -> int:
+    """KV bytes that a run may fold."""
+    return sum(
+        column.read_bytes * column.num_rows
+        for pool in pools
+        for column in pool.snapshot.kv.values()
+    )
+
+
+def _num_entries(pools: Sequence[AuditedPool]) -> int:
+    """Entries that a run may check, over all launches."""
+    return sum(
+        max(1, len(pool.snapshot.canary)) * sum(len(part.slots) for part in pool.sequences)
+        + sum(
+            len(launch.plan) * (1 if launch.tags is None else len(launch.tags))
+            for plan in pool.plans
+            for launch in plan.launches
+        )
+        for pool in pools
+    )
+
+
+def _targets(dataset: Dataset, folder: Path) -> dict[str, Path]:
+    """The copy of each file, by the file's path."""
+    from kvaudit.errors import ConfigError
+
+    paths = [
+        path
+        for pool in dataset.pools
+        for path in (
+            pool.snapshot.path,
+            *(part.path for part in pool.sequences),
+            *(plan.path for plan in pool.plans),
+        )
+    ]
+    targets = {path: folder / Path(path).name for path in dict.fromkeys(paths)}
+    if len(set(targets.values())) != len(targets):
+        raise ConfigError("two files would get one name", hint="stamp one folder at a time")
+    for path, target in targets.items():
+        if target.resolve() == Path(path).resolve():
+            raise ConfigError(f"the copy would replace {path}", hint="choose another folder")
+    return targets

@@ -1,0 +1,106 @@
+"""What rules may look at: one pool's index, and what the run could not cover."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.core.entries import ALL_ENTRIES, Scope
+from kvaudit.core.held_slots import JUDGED_STATES, LIVE_STATES, HeldSlots
+from kvaudit.core.layout import SlotRanges
+from kvaudit.core.plan import PlannedLaunch
+from kvaudit.core.sequences import Sequences, SequenceState
+from kvaudit.core.snapshot import PoolKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CoverageGaps:
+    """What of one pool was planned and could not be judged.
+
+    Fields:
+        absent_slots: planned slots that the snapshot lacks, shape [n], int64, ascending.
+        unstamped_columns: canary and stamped columns that are zero throughout.
+        never_stamped_slots: planned slots whose stamped_step is -1, shape [n], int64, ascending.
+        mid_step: whether the dump was taken in mid-step, so that bytes are not judged.
+        mid_step_columns: slots, ascending, where a column differs, by column; mid_step alone.
+        mid_step_slots: slots with any such difference, exact.
+        mid_step_entries: entries whose combined hash differs; mid_step alone.
+    """
+
+    absent_slots: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    unstamped_columns: tuple[str, ...] = ()
+    never_stamped_slots: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    mid_step: bool = False
+    mid_step_columns: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    mid_step_slots: int = 0
+    mid_step_entries: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PoolEvidence:
+    """One pool as the rules see it. Slots are in the engine's numbering.
+
+    Fields:
+        key: the pool.
+        page_size: slots a page.
+        num_slots: slots of the pool.
+        reserved_slots: slots that hold no sequence.
+        position_offset: what the engine added to each position.
+        row_slots: slot of each row of the snapshot, shape [num_rows], int64, ascending.
+        columns: the snapshot's evidence columns, shape [num_rows] each.
+        sequences: every sequence of the pool; None without any.
+        launches: the plan's launches that were judged, disabled ones included.
+        window: window that bounds this pool's positions; None for all.
+        swa_window: window of the pool that `swa_slot` maps to; None when not known.
+        swa_num_slots: slots of that pool; None when not known.
+        scope: what the user asked to judge.
+        gaps: what could not be judged.
+    """
+
+    key: PoolKey = PoolKey()
+    page_size: int = 1
+    num_slots: int
+    reserved_slots: SlotRanges = SlotRanges(((0, 0),))
+    position_offset: int = 0
+    row_slots: NDArray[np.int64]
+    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    sequences: Sequences | None = None
+    launches: Sequence[PlannedLaunch] = ()
+    window: int | None = None
+    swa_window: int | None = None
+    swa_num_slots: int | None = None
+    scope: Scope = ALL_ENTRIES
+    gaps: CoverageGaps = field(default_factory=CoverageGaps)
+
+    @cached_property
+    def live_slots(self) -> HeldSlots | None:
+        """What live sequences hold; None without sequences."""
+        return self._held(LIVE_STATES)
+
+    @cached_property
+    def judged_slots(self) -> HeldSlots | None:
+        """What live and finished sequences hold; None without sequences."""
+        return self._held(JUDGED_STATES)
+
+    def _held(self, states: tuple[SequenceState | None, ...]) -> HeldSlots | None:
+        if self.sequences is None:
+            return None
+        return HeldSlots(sequences=self.sequences, states=states, window=self.window)
+
+    def rows_of(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The snapshot's row of each slot, shape [n], int64; -1 where it has none."""
+        if len(self.row_slots) == 0:
+            return np.full(slots.shape, -1, dtype=np.int64)
+        rows = np.searchsorted(self.row_slots, slots).astype(np.int64)
+        rows[rows == len(self.row_slots)] = 0
+        return np.where(self.row_slots[rows] == slots, rows, -1)
+
+    def names_slot(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which slots can hold a sequence: in the pool and not reserved; shape [n], bool."""
+        inside = (slots >= 0) & (slots < self.num_slots)
+        return inside & ~self.reserved_slots.mask(slots)

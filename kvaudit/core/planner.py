@@ -1,0 +1,286 @@
+"""From sequences and dumped plans to entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.constants import (
+    NO_EXPECTED_TOKEN,
+    NO_PREDECESSOR,
+    PREDECESSOR_UNREACHABLE,
+    LaunchTag,
+)
+from kvaudit.core.entries import (
+    ALL_ENTRIES,
+    MAX_BLOCK_ENTRIES,
+    EntryBlock,
+    Scope,
+    to_engine_slots,
+    to_kernel_slots,
+)
+from kvaudit.core.plan import PlannedLaunch
+from kvaudit.core.sequences import Sequences, SequenceState
+from kvaudit.core.snapshot import Snapshot
+
+
+def window_of(snapshot: Snapshot) -> int | None:
+    """The window that bounds this pool's own positions.
+
+    A full pool with a map to a window pool may state that pool's window: it keeps all positions.
+    """
+    return None if "swa_slot" in snapshot.evidence else snapshot.window
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SequenceEntries:
+    """The entries of sequences: an EntrySource.
+
+    Sequences in flight have no entries. Positions run from start_position, or from the window's
+    edge, to kv_len, as far as there are slots. A first predecessor before them is not reachable:
+    its slot may have been given away.
+
+    Fields:
+        sequences: the sequences.
+        scope: which entries are judged.
+        slot_shift: added to slots.
+        token_offset: position p holds token p + token_offset.
+        position_offset: added to each position.
+        window: window in tokens; None for all positions.
+    """
+
+    sequences: Sequences
+    scope: Scope = ALL_ENTRIES
+    slot_shift: int = 0
+    token_offset: int = 0
+    position_offset: int = 0
+    window: int | None = None
+
+    step = None
+    tags = None
+    enabled = True
+    check_expected_token = True
+
+    @cached_property
+    def first_positions(self) -> NDArray[np.int64]:
+        """First judged position of each sequence, shape [num_sequences], int64."""
+        first: NDArray[np.int64] = np.maximum(self.sequences.start_positions, 0)
+        if self.window is not None:
+            first = np.maximum(first, self.sequences.kv_lens - self.window)
+        return first
+
+    @cached_property
+    def num_positions(self) -> NDArray[np.int64]:
+        """Positions below kv_len of each sequence, with a slot or not; 0 in flight."""
+        counts: NDArray[np.int64] = np.maximum(self.sequences.kv_lens - self.first_positions, 0)
+        counts[self.in_flight] = 0
+        return counts
+
+    @cached_property
+    def in_flight(self) -> NDArray[np.bool_]:
+        """Sequences that are counted and not judged, shape [num_sequences], bool."""
+        states = self.sequences.states
+        return np.fromiter((s is SequenceState.IN_FLIGHT for s in states), np.bool_, len(states))
+
+    @cached_property
+    def selected(self) -> NDArray[np.bool_]:
+        """Sequences in scope, shape [num_sequences], bool."""
+        return self.scope.admits_requests(self.sequences.request_ids)
+
+    @cached_property
+    def _counts(self) -> NDArray[np.int64]:
+        """Entries of each sequence, in scope or not."""
+        starts = self.sequences.start_positions
+        ends = starts + np.diff(self.sequences.slot_offsets)
+        with_slot: NDArray[np.int64] = np.maximum(ends - self.first_positions, 0)
+        return np.minimum(self.num_positions, with_slot)
+
+    @cached_property
+    def _entry_offsets(self) -> NDArray[np.int64]:
+        """First entry of each sequence and the total, shape [num_sequences + 1]."""
+        return np.concatenate(([0], np.cumsum(self._counts)))
+
+    @cached_property
+    def num_entries(self) -> int:
+        """Entries in scope."""
+        if self.scope.slots is None:
+            return int(self._counts[self.selected].sum())
+        return sum(len(slots) for slots in self.slot_blocks())
+
+    def blocks(self) -> Iterator[EntryBlock]:
+        """All entries in scope, in entry order."""
+        for run in self._runs():
+            block = self._block(run)
+            yield block if self.scope.slots is None else block.only(self._mask(block.slot_indices))
+
+    def slot_blocks(self) -> Iterator[NDArray[np.int64]]:
+        """The slots of the blocks alone."""
+        for run in self._runs():
+            slots = to_kernel_slots(self.sequences.slots[run.at(self._slot_bases)], self.slot_shift)
+            yield slots if self.scope.slots is None else slots[self._mask(slots)]
+
+    def request_ids_of(self, entry_indices: NDArray[np.int64]) -> list[str | None]:
+        """The request of each entry."""
+        owners = np.searchsorted(self._entry_offsets, entry_indices, side="right") - 1
+        return [self.sequences.request_ids[owner] for owner in owners.tolist()]
+
+    def _mask(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return self.scope.admits_slots(to_engine_slots(slots, self.slot_shift))
+
+    @cached_property
+    def _slot_bases(self) -> NDArray[np.int64]:
+        """Where the first judged slot of each sequence lies."""
+        offsets = self.sequences.slot_offsets[:-1]
+        return offsets + self.first_positions - self.sequences.start_positions
+
+    def _runs(self) -> Iterator[_Run]:
+        counts = np.where(self.selected, self._counts, 0)
+        members = np.flatnonzero(counts)
+        bounds = np.concatenate(([0], np.cumsum(counts[members])))
+        for first in range(0, int(bounds[-1]), MAX_BLOCK_ENTRIES):
+            last = min(first + MAX_BLOCK_ENTRIES, int(bounds[-1]))
+            low = int(np.searchsorted(bounds, first, side="right")) - 1
+            high = int(np.searchsorted(bounds, last, side="left"))
+            skipped = np.maximum(first - bounds[low:high], 0)
+            lengths = np.minimum(bounds[low + 1 : high + 1], last) - bounds[low:high] - skipped
+            yield _Run(members=members[low:high], skipped=skipped, lengths=lengths)
+
+    def _block(self, run: _Run) -> EntryBlock:
+        slot_at = run.at(self._slot_bases)
+        slots = self.sequences.slots
+        prev_slots = to_kernel_slots(slots[np.maximum(slot_at - 1, 0)], self.slot_shift)
+        heads = run.starts[run.skipped == 0]
+        at_head = self.first_positions[run.members[run.skipped == 0]] == 0
+        # numpy hands out a copy from fancy indexing, so the prefix's own slots stay untouched.
+        prev_slots[heads] = np.where(at_head, NO_PREDECESSOR, PREDECESSOR_UNREACHABLE)
+        return EntryBlock(
+            entry_indices=run.at(self._entry_offsets),
+            slot_indices=to_kernel_slots(slots[slot_at], self.slot_shift),
+            prev_slot_indices=prev_slots,
+            expected_tokens=self._tokens(run),
+            expected_positions=run.at(self.first_positions + self.position_offset),
+        )
+
+    def _tokens(self, run: _Run) -> NDArray[np.int64]:
+        """Expected tokens of a run; unchecked past either end of the sequence's tokens."""
+        tokens = self.sequences.tokens
+        if tokens.size == 0:
+            return np.full(run.length, NO_EXPECTED_TOKEN, dtype=np.int64)
+        starts = self.sequences.token_offsets
+        at = run.at(starts[:-1] + self.first_positions + self.token_offset)
+        lowest = np.repeat(starts[run.members], run.lengths)
+        end = np.repeat(starts[run.members + 1], run.lengths)
+        known = (at >= lowest) & (at < end)
+        if known.all():
+            return tokens[at]
+        return np.where(known, tokens[np.clip(at, 0, tokens.size - 1)], NO_EXPECTED_TOKEN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Run:
+    """Consecutive entries of some sequences.
+
+    Fields:
+        members: the sequences, shape [m], int64.
+        skipped: entries of each that lie before the run, shape [m], int64.
+        lengths: entries of each in the run, shape [m], int64.
+    """
+
+    members: NDArray[np.int64]
+    skipped: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+    @property
+    def length(self) -> int:
+        """Entries of the run."""
+        return int(self.lengths.sum())
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """Where each sequence starts within the run, shape [m], int64."""
+        return np.cumsum(self.lengths) - self.lengths
+
+    def at(self, bases: NDArray[np.int64]) -> NDArray[np.int64]:
+        """bases[sequence] + the entry's number within its sequence, shape [length], int64."""
+        shifts = bases[self.members] + self.skipped - self.starts
+        indices = np.arange(self.length, dtype=np.int64)
+        indices += np.repeat(shifts, self.lengths) if len(shifts) > 1 else shifts[0]
+        return indices
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LaunchEntries:
+    """The entries of one launch of a plan: an EntrySource.
+
+    Fields:
+        launch: the launch, as dumped.
+        tags: the launches of this run that it is for; None = every tag the columns allow.
+        scope: which entries are judged; a launch that names no requests has none in their scope.
+        slot_shift: added to slots.
+    """
+
+    launch: PlannedLaunch
+    tags: tuple[LaunchTag, ...] | None
+    scope: Scope = ALL_ENTRIES
+    slot_shift: int = 0
+
+    @property
+    def step(self) -> int | None:
+        """The step the plan was made for."""
+        return self.launch.step
+
+    @property
+    def enabled(self) -> bool:
+        """Whether the launch ran its checks."""
+        return self.launch.plan.enable
+
+    @property
+    def check_expected_token(self) -> bool:
+        """Whether tokens are judged."""
+        return self.launch.check_verify_expected_token
+
+    @cached_property
+    def _keep(self) -> NDArray[np.bool_] | None:
+        """Active entries in scope; None = all."""
+        if not self.scope.request_ids and self.scope.slots is None:
+            return None
+        plan = self.launch.plan
+        keep = self.scope.admits_slots(plan.verify_slot_indices[: len(plan)])
+        if self.scope.request_ids:
+            names = self.launch.request_ids
+            keep &= False if names is None else self.scope.admits_requests(names[: len(plan)])
+        return keep
+
+    @cached_property
+    def num_entries(self) -> int:
+        """Active entries in scope."""
+        return len(self.launch.plan) if self._keep is None else int(self._keep.sum())
+
+    def blocks(self) -> Iterator[EntryBlock]:
+        """All active entries in scope, in entry order."""
+        plan = self.launch.plan
+        for first in range(0, len(plan), MAX_BLOCK_ENTRIES):
+            part = slice(first, min(first + MAX_BLOCK_ENTRIES, len(plan)))
+            prev_slots = plan.verify_prev_slot_indices[part]
+            block = EntryBlock(
+                entry_indices=np.arange(part.start, part.stop, dtype=np.int64),
+                slot_indices=to_kernel_slots(plan.verify_slot_indices[part], self.slot_shift),
+                prev_slot_indices=to_kernel_slots(prev_slots, self.slot_shift),
+                expected_tokens=plan.verify_expected_tokens[part],
+                expected_positions=plan.verify_expected_positions[part],
+            )
+            yield block if self._keep is None else block.only(self._keep[part])
+
+    def slot_blocks(self) -> Iterator[NDArray[np.int64]]:
+        """The slots of the blocks alone."""
+        for block in self.blocks():
+            yield block.slot_indices
+
+    def request_ids_of(self, entry_indices: NDArray[np.int64]) -> list[str | None]:
+        """The request of each entry, where the plan says so."""
+        names = self.launch.request_ids
+        return [None if names is None else names[entry] for entry in entry_indices.tolist()]

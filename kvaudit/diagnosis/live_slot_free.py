@@ -1,0 +1,52 @@
+"""KV106 live-slot-free: the allocator may give away a slot that a live sequence holds."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.core.evidence import PoolEvidence
+from kvaudit.core.finding import Finding, Severity
+from kvaudit.core.snapshot import AllocState
+from kvaudit.diagnosis.rule import MAX_EXAMPLES, Hits, Rule, and_more, at
+
+RULE = Rule(id="KV106", name="live-slot-free", severity=Severity.ERROR)
+
+
+def find(evidence: PoolEvidence) -> list[Finding]:
+    """Look up every live slot in the allocator's state."""
+    held = evidence.live_slots
+    elements = free_elements(evidence)
+    if held is None or not elements.size:
+        return []
+    admitted = evidence.scope.admits_requests(held.sequences.request_ids)[held.owners_of(elements)]
+    admitted &= evidence.scope.admits_slots(held.slots[elements])
+    elements = elements[admitted]
+    if not elements.size:
+        return []
+    slots, names = held.slots[elements], held.request_ids_of(elements)
+    positions = held.positions_of(elements)
+    examples = tuple(
+        {"slot": int(slots[idx]), "request_id": names[idx], "position": int(positions[idx])}
+        for idx in range(min(len(names), MAX_EXAMPLES))
+    )
+    summary = (
+        f"{at(slots[0], evidence)}, position {positions[0]} of {names[0]}, is on the free list"
+        f"{and_more(len(np.unique(slots)), 'slot')}"
+    )
+    return [
+        RULE.finding(
+            evidence, summary, hits=Hits(slots=slots, request_ids=names, examples=examples)
+        )
+    ]
+
+
+def free_elements(evidence: PoolEvidence) -> NDArray[np.int64]:
+    """Elements of the live slots that the allocator calls free, shape [n], int64."""
+    held = evidence.live_slots
+    if held is None or "alloc.state" not in evidence.columns:
+        return np.empty(0, dtype=np.int64)
+    free = evidence.columns["alloc.state"] == AllocState.FREE
+    rows = evidence.rows_of(held.slots)
+    usable = (rows >= 0) & evidence.names_slot(held.slots)
+    return np.flatnonzero(usable & free[rows])

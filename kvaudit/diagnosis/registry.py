@@ -1,0 +1,74 @@
+"""All rules, and which of them a user asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from kvaudit.core.evidence import PoolEvidence
+from kvaudit.core.finding import Finding
+from kvaudit.diagnosis import (
+    broken_link,
+    double_free,
+    launch_disabled,
+    length_mismatch,
+    live_slot_free,
+    not_covered,
+    refcount_mismatch,
+    slot_alias,
+    slot_out_of_range,
+    swa_map_stale,
+    unstamped,
+)
+from kvaudit.diagnosis.rule import Rule
+from kvaudit.errors import ConfigError
+
+RULES: Final[Mapping[Rule, Callable[[PoolEvidence], list[Finding]]]] = {
+    module.RULE: module.find
+    for module in (
+        not_covered,
+        launch_disabled,
+        unstamped,
+        slot_alias,
+        slot_out_of_range,
+        broken_link,
+        length_mismatch,
+        swa_map_stale,
+        live_slot_free,
+        double_free,
+        refcount_mismatch,
+    )
+}
+
+
+def chosen_rules(select: Sequence[str], ignore: Sequence[str]) -> tuple[Rule, ...]:
+    """The rules that ids or prefixes, such as `KV101` or `KV1`, choose.
+
+    Args:
+        select: rules to run; empty = all.
+        ignore: rules to leave out, stronger than select.
+
+    Raises:
+        ConfigError: an id or prefix names no rule.
+    """
+    for prefix in (*select, *ignore):
+        if not any(_matches(rule, prefix) for rule in RULES):
+            raise ConfigError(
+                f"{prefix!r} names no rule",
+                hint=f"the rules are {', '.join(rule.id for rule in RULES)}; a prefix such as KV1 works",
+            )
+    return tuple(
+        rule
+        for rule in RULES
+        if (not select or any(_matches(rule, prefix) for prefix in select))
+        and not any(_matches(rule, prefix) for prefix in ignore)
+    )
+
+
+def diagnose(evidence: PoolEvidence, rules: Sequence[Rule]) -> list[Finding]:
+    """The findings of the rules, in rule order."""
+    return [finding for rule in rules for finding in RULES[rule](evidence)]
+
+
+def _matches(rule: Rule, prefix: str) -> bool:
+    return bool(prefix) and (rule.id.startswith(prefix.upper()) or rule.name == prefix)

@@ -1,0 +1,88 @@
+"""What every rule shares: its name, its weight, and the form of its findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.core.evidence import PoolEvidence
+from kvaudit.core.finding import Finding, Severity
+from kvaudit.core.layout import slot_label
+
+# A finding lists so many slots and requests; its evidence carries the exact count.
+MAX_LISTED: Final = 1000
+# Examples a finding spells out.
+MAX_EXAMPLES: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Hits:
+    """Where a rule saw its fault.
+
+    Fields:
+        slots: slots concerned, in any order, repeated or not, shape [n], int64.
+        request_ids: requests concerned, in any order, repeated or not.
+        examples: the first few, as JSON values.
+    """
+
+    slots: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    request_ids: Iterable[str] = ()
+    examples: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A rule's identity.
+
+    Fields:
+        id: stable id, such as `KV101`.
+        name: stable name, such as `slot-alias`.
+        severity: weight of its findings.
+    """
+
+    id: str
+    name: str
+    severity: Severity
+
+    @property
+    def is_coverage(self) -> bool:
+        """Whether it speaks of the run's coverage, which never makes violations by itself."""
+        return self.id.startswith("KV0")
+
+    def finding(
+        self,
+        evidence: PoolEvidence,
+        summary: str,
+        *,
+        hits: Hits,
+        facts: Mapping[str, Any] | None = None,
+    ) -> Finding:
+        """A finding of this rule in the evidence's pool."""
+        slots = np.unique(hits.slots)
+        counts = {"num_slots": len(slots)} if len(slots) else {}
+        examples = {"examples": [dict(example) for example in hits.examples]}
+        return Finding(
+            rule=self.id,
+            name=self.name,
+            severity=self.severity,
+            summary=summary,
+            slots=slots[:MAX_LISTED].tolist(),
+            request_ids=list(dict.fromkeys(hits.request_ids))[:MAX_LISTED],
+            pool=evidence.key.pool,
+            rank=evidence.key.rank,
+            evidence={**counts, **(facts or {}), **(examples if hits.examples else {})},
+        )
+
+
+def at(slot: int, evidence: PoolEvidence) -> str:
+    """A slot in both numberings."""
+    return slot_label(int(slot), evidence.page_size)
+
+
+def and_more(count: int, noun: str) -> str:
+    """`; 3 slots in all` where there is more than the one that the summary names."""
+    return f"; {count:,} {noun}s in all" if count > 1 else ""

@@ -1,0 +1,123 @@
+"""The audit: pools with expectations in, a Report out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kvaudit.core.audit_options import AuditOptions
+from kvaudit.core.backend import Backend
+from kvaudit.core.dataset import Dataset
+from kvaudit.core.finding import Finding
+from kvaudit.core.observer import RunObserver
+from kvaudit.core.report import BackendChoice, InputFile, Report, Timing
+from kvaudit.diagnosis.registry import RULES, chosen_rules
+from kvaudit.errors import ConfigError
+from kvaudit.runner.expectations import Expectations, expectations_of
+from kvaudit.runner.pool_audit import PoolAudit, PoolResult, scope_of, swa_pool_of
+from kvaudit.runner.self_check import self_check
+from kvaudit.runner.verdict import EXIT_CODES, conclude, coverage_of, tag_counters
+
+# Requests an error message lists.
+_MAX_NAMED = 10
+
+
+def audit(
+    dataset: Dataset,
+    *,
+    backend: Backend,
+    choice: BackendChoice,
+    options: AuditOptions,
+    observer: RunObserver,
+) -> Report:
+    """Judge every pool of a dataset by its own expectations.
+
+    Args:
+        dataset: the pools.
+        backend: what computes.
+        choice: which backend that is, and why.
+        options: scope, demands and limits.
+        observer: told of progress.
+
+    Raises:
+        InputError: a file is corrupt, or its parts contradict each other.
+        BackendError: the backend failed while it ran.
+        ConfigError: the options name a request or a rule that does not exist.
+        SelfCheckFailed: the backend missed a planted bad entry.
+    """
+    rules = chosen_rules(options.select, options.ignore)
+    scope = scope_of(options)
+    expectations = [expectations_of(pool, scope) for pool in dataset.pools]
+    _check_requests(options.request_ids, expectations)
+    if backend.needs_compilation():
+        observer.compiling()
+        backend.compile_kernels()
+    started = time.perf_counter()
+    passed = self_check(backend)
+    results = [
+        PoolAudit(
+            pool=pool,
+            expectations=expected,
+            swa_pool=swa_pool_of(pool, dataset.pools),
+            backend=backend,
+            options=options,
+            rules=rules,
+            observer=observer,
+        ).run()
+        for pool, expected in zip(dataset.pools, expectations, strict=True)
+    ]
+    findings = _sorted_findings(results)
+    left_out = [rule.id for rule in RULES if rule.id.startswith("KV1") and rule not in rules]
+    coverage = coverage_of(results, options=options, left_out=left_out)
+    conclusion = conclude(results, coverage, findings=findings, options=options)
+    rows = sorted((row for r in results for row in r.violations), key=lambda row: row.sort_key())
+    return Report(
+        verdict=conclusion.verdict,
+        exit_code=0 if options.exit_zero else EXIT_CODES[conclusion.verdict],
+        inputs=_inputs(dataset.files, expectations),
+        backend=choice,
+        self_check=passed,
+        coverage=coverage,
+        tags=tag_counters(results),
+        violations_total=sum(result.violations_total for result in results),
+        violations=rows[: options.max_violations],
+        findings=findings,
+        incomplete_reasons=conclusion.incomplete_reasons,
+        timing=Timing(
+            seconds=time.perf_counter() - started,
+            kv_bytes=sum(r.bytes.kv_bytes for r in results if r.bytes is not None),
+        ),
+    )
+
+
+def _check_requests(request_ids: Sequence[str], expectations: Sequence[Expectations]) -> None:
+    """Refuse a request that no expectation names: nothing of it could be judged."""
+    if not request_ids:
+        return
+    known = set().union(*(expected.request_ids() for expected in expectations))
+    for name in request_ids:
+        if name not in known:
+            some = ", ".join(sorted(known)[:_MAX_NAMED])
+            more = " and others" if len(known) > _MAX_NAMED else ""
+            hint = (
+                f"the expectations name {some}{more}" if known else "no expectation names requests"
+            )
+            raise ConfigError(f"no expectation names request {name!r}", hint=hint)
+
+
+def _sorted_findings(results: Sequence[PoolResult]) -> list[Finding]:
+    """Errors first, then warnings, notes and alternatives; else in pool and rule order."""
+    findings = [finding for result in results for finding in result.findings]
+    return sorted(findings, key=lambda f: 1 if f.severity is None else -f.severity.rank)
+
+
+def _inputs(files: Sequence[InputFile], expectations: Sequence[Expectations]) -> list[InputFile]:
+    """The files, with what the run has to say of them."""
+    notes: dict[str, str] = {}
+    for expected in expectations:
+        notes.update(expected.notes)
+    return [
+        replace(file, notes=(*file.notes, notes[file.path])) if file.path in notes else file
+        for file in files
+    ]

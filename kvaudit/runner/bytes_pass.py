@@ -1,0 +1,240 @@
+"""The bytes family: every column's digest, recomputed or dumped, against its stamp.
+
+Each column is folded once. Its hash is compared with its own stamp and goes into the combined hash
+of its half, which the records pass judges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.constants import RealKvHashMode
+from kvaudit.core.backend import Backend
+from kvaudit.core.kv_column import LeadingBytes
+from kvaudit.core.launch_tag import KvHalf
+from kvaudit.core.observer import RunObserver
+from kvaudit.core.snapshot import Snapshot, column_half, column_layer
+from kvaudit.errors import SnapshotInconsistent
+from kvaudit.runner.row_space import RowSpace
+
+_VALUES_PER_LOOK = 1 << 20
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class BytesResult:
+    """What the pass found; filled column by column.
+
+    Fields:
+        kv_bytes: KV bytes folded.
+        judged: columns compared with their own stamp.
+        unjudged: stamped columns whose bytes and digests the file lacks.
+        unstamped: columns with bytes or digests, but neither a stamp nor a share in a combined hash.
+        zero_stamps: `stamped.` columns that are zero throughout.
+        absent: columns that a stamp or a combined hash needs and the file lacks.
+        combined: expected real_kv_hash by half, shape [num_indices], uint64, by index.
+        differing_rows: rows where any column differs, shape [num_rows], bool.
+        differences: first differing rows of each column that has any, shape [n], int64, ascending.
+    """
+
+    kv_bytes: int = 0
+    judged: list[str] = field(default_factory=list)
+    unjudged: list[str] = field(default_factory=list)
+    unstamped: list[str] = field(default_factory=list)
+    zero_stamps: list[str] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)
+    combined: dict[KvHalf, NDArray[np.uint64]] = field(default_factory=dict)
+    differing_rows: NDArray[np.bool_]
+    differences: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+
+    @property
+    def num_differing(self) -> int:
+        """Slots with at least one differing column."""
+        return int(self.differing_rows.sum())
+
+    def columns_at(self, row: int) -> tuple[str, ...]:
+        """The columns that differ at one of the first differing rows, in layer order."""
+        return tuple(
+            name
+            for name in sorted(self.differences, key=column_order)
+            if row in self.differences[name]
+        )
+
+
+def column_order(name: str) -> tuple[float, str]:
+    """Layer order: layer 0's columns first, side buffers last."""
+    layer = column_layer(name)
+    return (float("inf") if layer is None else layer, name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BytesPass:
+    """One pool's bytes family.
+
+    Fields:
+        snapshot: the pool.
+        space: its row space.
+        backend: what folds and combines.
+        observer: told of progress.
+        rows: rows to judge, shape [n], int64, ascending.
+        layers: layers to judge; None = all.
+        max_rows: differing rows to keep of each column.
+    """
+
+    snapshot: Snapshot
+    space: RowSpace
+    backend: Backend
+    observer: RunObserver
+    rows: NDArray[np.int64]
+    layers: tuple[int, ...] | None
+    max_rows: int
+
+    def run(self) -> BytesResult:
+        """Fold what a stamp or a digest asks for, and compare."""
+        snapshot = self.snapshot
+        result = BytesResult(differing_rows=np.zeros(snapshot.num_rows, dtype=np.bool_))
+        stamped = self._stamped(result)
+        in_combined = self._combinable(result)
+        columns = self._fold_order(stamped, in_combined)
+        self.observer.stage("bytes", sum(self._bytes_of(name) for name in columns))
+        for half, names in in_combined.items():
+            result.combined[half] = self._combine(names, stamped, result)
+        done = {name for names in in_combined.values() for name in names}
+        for name in columns:
+            if name not in done:
+                self._judge(name, stamped, result)
+        covered = done.union(stamped)
+        present = {n for n in (*snapshot.kv, *snapshot.digests) if self._selected(n)}
+        result.unstamped = sorted(present - covered, key=column_order)
+        return result
+
+    def _selected(self, name: str) -> bool:
+        return self.layers is None or column_layer(name) in self.layers
+
+    def _has_content(self, name: str) -> bool:
+        return name in self.snapshot.kv or name in self.snapshot.digests
+
+    def _stamped(self, result: BytesResult) -> set[str]:
+        """The columns that have a stamp to be compared with."""
+        stamped = set()
+        for name, column in self.snapshot.stamped.items():
+            if not self._selected(name):
+                continue
+            if not _any_value(column.read()):
+                result.zero_stamps.append(name)
+            elif self._has_content(name):
+                stamped.add(name)
+                result.judged.append(name)
+            else:
+                result.unjudged.append(name)
+                result.absent.append(name)
+        return stamped
+
+    def _combinable(self, result: BytesResult) -> dict[KvHalf, tuple[str, ...]]:
+        """The columns of each half whose combined hash can be recomputed, in fold order."""
+        snapshot = self.snapshot
+        if snapshot.real_kv_hash_mode is RealKvHashMode.NONE:
+            return {}
+        combinable = {}
+        for half in KvHalf:
+            names = tuple(n for n in snapshot.stamped_columns if column_half(n) is half)
+            if not names or f"{half.lower()}.tail" not in snapshot.canary:
+                continue
+            lacking = [name for name in names if not self._combines(name)]
+            result.absent += [name for name in lacking if name not in result.absent]
+            if not lacking and all(self._selected(name) for name in names):
+                combinable[half] = names
+        return combinable
+
+    def _combines(self, name: str) -> bool:
+        """Whether a column's part of a combined hash can be had."""
+        if self.snapshot.real_kv_hash_mode is RealKvHashMode.ALL:
+            return self._has_content(name)
+        return name in self.snapshot.kv
+
+    def _fold_order(
+        self, stamped: set[str], in_combined: dict[KvHalf, tuple[str, ...]]
+    ) -> list[str]:
+        """The columns to look at, each once: those of a combined hash, the stamped, the double."""
+        combined = [name for names in in_combined.values() for name in names]
+        double = [n for n in self.snapshot.kv if n in self.snapshot.digests and self._selected(n)]
+        others = sorted(stamped.union(double), key=column_order)
+        return list(dict.fromkeys([*combined, *others]))
+
+    def _bytes_of(self, name: str) -> int:
+        column = self.snapshot.kv.get(name)
+        return 0 if column is None else column.read_bytes * len(self.rows)
+
+    def _combine(
+        self, names: tuple[str, ...], stamped: set[str], result: BytesResult
+    ) -> NDArray[np.uint64]:
+        """real_kv_hash of the judged rows from the columns' hashes, by index."""
+        partial = self.snapshot.real_kv_hash_mode is RealKvHashMode.PARTIAL
+        running = np.zeros(len(self.rows), dtype=np.uint64)
+        for name in names:
+            if partial:
+                if name in stamped:
+                    self._judge(name, stamped, result)
+                leading = LeadingBytes(column=self.snapshot.kv[name])
+                hashes = self.backend.fold(leading, self.rows)
+                result.kv_bytes += leading.read_bytes * len(self.rows)
+            else:
+                hashes = self._judge(name, stamped, result)
+            running ^= hashes
+            running = self.backend.combine([running])
+        by_index = np.zeros(self.space.num_indices, dtype=np.uint64)
+        by_index[self.rows + self.space.row_shift] = running
+        return by_index
+
+    def _judge(self, name: str, stamped: set[str], result: BytesResult) -> NDArray[np.uint64]:
+        """The column's hash of each judged row, shape [n], uint64, compared with its stamp."""
+        hashes = self._hashes(name, result)
+        if name in stamped and name not in result.differences:
+            stamps = _at(self.snapshot.stamped[name].read().view(np.uint64), self.rows)
+            differing = self.rows[hashes != stamps]
+            if differing.size:
+                result.differing_rows[differing] = True
+                result.differences[name] = differing[: self.max_rows]
+        return hashes
+
+    def _hashes(self, name: str, result: BytesResult) -> NDArray[np.uint64]:
+        """The digest of each judged row: recomputed where there are bytes, else as dumped."""
+        column = self.snapshot.kv.get(name)
+        if column is None:
+            return _at(self.snapshot.digests[name].read().view(np.uint64), self.rows)
+        self.observer.advance(self._bytes_of(name))
+        if name not in self.snapshot.digests:
+            result.kv_bytes += column.read_bytes * len(self.rows)
+            return self.backend.fold(column, self.rows)
+        every_row = np.arange(column.num_rows, dtype=np.int64)
+        hashes = self.backend.fold(column, every_row)
+        result.kv_bytes += column.read_bytes * column.num_rows
+        self._agree(name, hashes)
+        return _at(hashes, self.rows)
+
+    def _agree(self, name: str, hashes: NDArray[np.uint64]) -> None:
+        dumped = self.snapshot.digests[name]
+        rows = np.flatnonzero(hashes != dumped.read().view(np.uint64))
+        if rows.size:
+            raise SnapshotInconsistent(
+                f"the digest is not the hash of the bytes in column {name}",
+                path=self.snapshot.path or None,
+                column=dumped.name,
+                row=int(rows[0]),
+                hint="dump bytes or digests, both from the same moment, and read_bytes with them",
+            )
+
+
+def _at(values: NDArray[np.uint64], rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The values at ascending rows; the values themselves where that is all of them."""
+    return values if len(rows) == len(values) else values[rows]
+
+
+def _any_value(values: NDArray[np.int64]) -> bool:
+    """Whether any value is not zero, looking no further than needed."""
+    return any(
+        bool(values[first : first + _VALUES_PER_LOOK].any())
+        for first in range(0, len(values), _VALUES_PER_LOOK)
+    )

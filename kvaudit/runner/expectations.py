@@ -1,0 +1,157 @@
+"""What a pool is expected to hold: its sequences as one, and the plan rows of its step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.constants import LaunchTag
+from kvaudit.core.dataset import AuditedPool
+from kvaudit.core.entries import EntrySource, Scope, slot_shift_of
+from kvaudit.core.launch_tag import PoolKind, pool_kind_of
+from kvaudit.core.plan import PlanDump, PlannedLaunch
+from kvaudit.core.planner import LaunchEntries, SequenceEntries, window_of
+from kvaudit.core.sequences import Sequences
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Expectations:
+    """The entry sources of one pool.
+
+    Fields:
+        sequences: all its sequence files as one; None without any.
+        sequence_entries: their entries; None without any.
+        launch_entries: the launches of the plans that are judged, in file order.
+        notes: what to say of a file, by its path.
+    """
+
+    sequences: Sequences | None
+    sequence_entries: SequenceEntries | None
+    launch_entries: tuple[LaunchEntries, ...]
+    notes: Mapping[str, str]
+
+    @property
+    def sources(self) -> tuple[EntrySource, ...]:
+        """Everything that names entries."""
+        sequences = () if self.sequence_entries is None else (self.sequence_entries,)
+        return (*sequences, *self.launch_entries)
+
+    def request_ids(self) -> set[str]:
+        """Every request that an expectation names."""
+        names = set() if self.sequences is None else set(self.sequences.request_ids)
+        for entries in self.launch_entries:
+            names.update(entries.launch.request_ids or ())
+        return names
+
+
+def expectations_of(pool: AuditedPool, scope: Scope) -> Expectations:
+    """Collect what is expected of a pool, within a scope."""
+    snapshot = pool.snapshot
+    slot_shift = slot_shift_of(snapshot)
+    sequences = merged_sequences(pool.sequences)
+    entries = None
+    if sequences is not None:
+        entries = SequenceEntries(
+            sequences=sequences,
+            scope=scope,
+            slot_shift=slot_shift,
+            token_offset=snapshot.token_offset,
+            position_offset=snapshot.position_offset,
+            window=window_of(snapshot),
+        )
+    launches: list[LaunchEntries] = []
+    notes: dict[str, str] = {}
+    for plan in pool.plans:
+        chosen, note = launches_of_step(plan, snapshot.key.step, kind=snapshot.key.pool_kind)
+        launches += [
+            LaunchEntries(launch=launch, tags=tags, scope=scope, slot_shift=slot_shift)
+            for launch, tags in chosen
+        ]
+        if note:
+            notes[plan.path] = note
+    return Expectations(
+        sequences=sequences,
+        sequence_entries=entries,
+        launch_entries=tuple(launches),
+        notes=notes,
+    )
+
+
+def launches_of_step(
+    plan: PlanDump, step: int | None, *, kind: PoolKind
+) -> tuple[list[tuple[PlannedLaunch, tuple[LaunchTag, ...] | None]], str]:
+    """The rows that tell what a snapshot of a step holds, each with its launches.
+
+    Rows of the step itself, else the last step of each tag. Launches of the other pool kind are
+    another pool's.
+
+    Returns:
+        the rows with their tags (None = every tag the columns allow), and a note for people, ""
+        when the plan has the step.
+    """
+    rows = [(launch, _tags_of_kind(launch.tags, kind)) for launch in plan.launches]
+    rows = [(launch, tags) for launch, tags in rows if tags is None or tags]
+    of_step = [row for row in rows if step is not None and row[0].step == step]
+    if of_step or not rows:
+        return of_step, ""
+    last_steps: dict[LaunchTag | None, int] = {}
+    for launch, tags in rows:
+        for tag in (None,) if tags is None else tags:
+            last_steps[tag] = max(last_steps.get(tag, _step_number(launch)), _step_number(launch))
+    chosen: list[tuple[PlannedLaunch, tuple[LaunchTag, ...] | None]] = []
+    for launch, tags in rows:
+        if tags is None:
+            if _step_number(launch) == last_steps[None]:
+                chosen.append((launch, None))
+            continue
+        current = tuple(tag for tag in tags if last_steps[tag] == _step_number(launch))
+        if current:
+            chosen.append((launch, current))
+    why = "the snapshot gives no step" if step is None else f"no row of step {step}"
+    steps = _joined(sorted(set(last_steps.values())))
+    return chosen, f"{why}: judged by the last step of each tag ({steps})"
+
+
+def merged_sequences(files: Sequence[Sequences]) -> Sequences | None:
+    """The sequences of all files as one, in input order; None without a file."""
+    if not files:
+        return None
+    if len(files) == 1:
+        return files[0]
+    return Sequences(
+        path=files[0].path,
+        key=files[0].key,
+        request_ids=[name for file in files for name in file.request_ids],
+        token_offsets=_joined_offsets([file.token_offsets for file in files]),
+        tokens=np.concatenate([file.tokens for file in files]),
+        slot_offsets=_joined_offsets([file.slot_offsets for file in files]),
+        slots=np.concatenate([file.slots for file in files]),
+        kv_lens=np.concatenate([file.kv_lens for file in files]),
+        start_positions=np.concatenate([file.start_positions for file in files]),
+        prompt_lens=np.concatenate([file.prompt_lens for file in files]),
+        states=[state for file in files for state in file.states],
+        extra_keys=[key for file in files for key in file.extra_keys],
+    )
+
+
+def _joined_offsets(offsets: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Prefix sums of consecutive lists as the prefix sums of their concatenation."""
+    lengths = np.concatenate([np.diff(part) for part in offsets])
+    return np.concatenate(([0], np.cumsum(lengths)))
+
+
+def _tags_of_kind(
+    tags: tuple[LaunchTag, ...] | None, kind: PoolKind
+) -> tuple[LaunchTag, ...] | None:
+    return None if tags is None else tuple(tag for tag in tags if pool_kind_of(tag) is kind)
+
+
+def _step_number(launch: PlannedLaunch) -> int:
+    return -1 if launch.step is None else launch.step
+
+
+def _joined(steps: Iterable[int]) -> str:
+    return ", ".join(f"step {step}" for step in steps)

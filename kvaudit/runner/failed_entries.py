@@ -1,0 +1,140 @@
+"""Failed entries as numbers, bounded to those a report shows, until they become rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.constants import (
+    MASK64,
+    PREDECESSOR_UNREACHABLE,
+    RECORD_POSITION,
+    RECORD_PREV_HASH,
+    RECORD_REAL_KV_HASH,
+    RECORD_TOKEN,
+    FailReason,
+    LaunchTag,
+)
+from kvaudit.core.backend import Backend
+from kvaudit.core.entries import EntrySource
+from kvaudit.core.snapshot import PoolKey
+from kvaudit.core.violation import Violation
+
+# Slot in the engine's numbering; index and prev_index in the record array; position as stored,
+# -1 where no record was read. Everything that sorts or fills a row of the report.
+FAILED_ENTRY: Final = np.dtype(
+    [
+        ("source", np.int64),
+        ("entry", np.int64),
+        ("slot", np.int64),
+        ("index", np.int64),
+        ("prev_index", np.int64),
+        ("position", np.int64),
+        ("expected_token", np.int64),
+        ("expected_position", np.int64),
+        ("expected_real_kv_hash", np.uint64),
+        ("reasons", np.uint32),
+    ]
+)
+
+
+class FailedEntries:
+    """The failed entries of one tag: an exact count, and the first `limit` in report order."""
+
+    def __init__(self, limit: int) -> None:
+        self.total = 0
+        self._limit = limit
+        self._kept = np.empty(0, dtype=FAILED_ENTRY)
+
+    def add(self, failed: NDArray[Any]) -> None:
+        """Take in failed entries, shape [n], FAILED_ENTRY."""
+        self.total += len(failed)
+        merged = np.concatenate((self._kept, failed))
+        order = np.lexsort((merged["entry"], merged["position"], merged["slot"]))
+        self._kept = merged[order[: self._limit]]
+
+    @property
+    def kept(self) -> NDArray[Any]:
+        """At most `limit` entries, sorted by slot, stored position and entry."""
+        return self._kept
+
+
+def violations_of(
+    failed: NDArray[Any],
+    *,
+    tag: LaunchTag,
+    sources: tuple[EntrySource, ...],
+    records: NDArray[np.int64],
+    backend: Backend,
+    key: PoolKey,
+    real_kv_hash_judged: bool,
+) -> list[Violation]:
+    """Rows of the report for failed entries of one tag.
+
+    Args:
+        failed: shape [n], FAILED_ENTRY; `source` counts in sources.
+        tag: the launch.
+        sources: where the entries come from.
+        records: the record array, shape [num_indices, 4], int64.
+        backend: computes the expected chain hashes.
+        key: the pool.
+        real_kv_hash_judged: whether expected_real_kv_hash means anything.
+    """
+    expected_chains = _expected_chain_hashes(failed, records, backend)
+    names = _request_ids(failed, sources)
+    rows = []
+    for idx, entry in enumerate(failed):
+        reasons = FailReason(int(entry["reasons"]))
+        step = sources[entry["source"]].step
+        row = Violation(
+            tag=tag,
+            pool=key.pool,
+            rank=key.rank,
+            entry=int(entry["entry"]),
+            slot=int(entry["slot"]),
+            expected_position=int(entry["expected_position"]),
+            expected_token=int(entry["expected_token"]),
+            reasons=reasons,
+            request_ids=names[idx],
+            step=key.step if step is None else step,
+        )
+        if not reasons & FailReason.SLOT_OUT_OF_RANGE:
+            record = records[entry["index"]]
+            expected_real = int(entry["expected_real_kv_hash"]) if real_kv_hash_judged else None
+            row = replace(
+                row,
+                position=int(record[RECORD_POSITION]),
+                token=int(record[RECORD_TOKEN]),
+                chain_hash=int(record[RECORD_PREV_HASH]) & MASK64,
+                expected_chain_hash=int(expected_chains[idx]),
+                real_kv_hash=int(record[RECORD_REAL_KV_HASH]) & MASK64,
+                expected_real_kv_hash=expected_real,
+            )
+        rows.append(row)
+    return rows
+
+
+def _expected_chain_hashes(
+    failed: NDArray[Any], records: NDArray[np.int64], backend: Backend
+) -> NDArray[np.uint64]:
+    """slot_hash of each predecessor; the stored chain hash where none was judged."""
+    indices = np.clip(failed["index"], 0, len(records) - 1)
+    expected: NDArray[np.uint64] = records[indices, RECORD_PREV_HASH].view(np.uint64)
+    prev = failed["prev_index"]
+    judged = np.flatnonzero((prev != PREDECESSOR_UNREACHABLE) & (prev < len(records)))
+    if judged.size:
+        expected[judged] = backend.slot_hashes(records, np.ascontiguousarray(prev[judged]))
+    return expected
+
+
+def _request_ids(failed: NDArray[Any], sources: tuple[EntrySource, ...]) -> list[tuple[str, ...]]:
+    names: list[tuple[str, ...]] = [()] * len(failed)
+    for source_idx in np.unique(failed["source"]).tolist():
+        members = np.flatnonzero(failed["source"] == source_idx)
+        found = sources[source_idx].request_ids_of(failed["entry"][members])
+        for member, name in zip(members.tolist(), found, strict=True):
+            names[member] = () if name is None else (name,)
+    return names

@@ -1,0 +1,69 @@
+"""Which slots the expectations name: rows of the snapshot, and slots that it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.constants import PADDING_SLOT
+from kvaudit.core.entries import EntrySource, to_engine_slots
+from kvaudit.core.snapshot import Snapshot
+from kvaudit.runner.row_space import RowSpace
+
+NEVER_STAMPED = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlannedRows:
+    """The different slots of the pool that enabled sources name.
+
+    Fields:
+        rows: rows of the snapshot, shape [num_rows], bool.
+        absent_slots: slots of the pool that the snapshot lacks, in the engine's numbering,
+            shape [n], int64, ascending.
+    """
+
+    rows: NDArray[np.bool_]
+    absent_slots: NDArray[np.int64]
+
+    @property
+    def num_slots(self) -> int:
+        """Different slots planned, in the snapshot or not."""
+        return int(self.rows.sum()) + len(self.absent_slots)
+
+
+def planned_rows(sources: Iterable[EntrySource], space: RowSpace) -> PlannedRows:
+    """Look up every slot that the enabled sources name, padding and slots outside the pool apart."""
+    named = np.zeros(space.num_indices + 1, dtype=np.bool_)
+    absent: list[NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
+    for source in sources:
+        if not source.enabled:
+            continue
+        for slots in source.slot_blocks():
+            indices = space.indices_of(slots)
+            # -1, a negative slot, falls on the element of past_end: neither is a row.
+            named[indices] = True
+            if not indices.all():
+                lacking = slots[(indices == 0) & (slots != PADDING_SLOT)]
+                absent.append(to_engine_slots(lacking, space.slot_shift))
+    if space.row_shift == 0:
+        named[0] = False
+    return PlannedRows(
+        rows=named[space.row_shift : space.num_indices],
+        absent_slots=np.unique(np.concatenate(absent)),
+    )
+
+
+def never_stamped_rows(snapshot: Snapshot) -> NDArray[np.bool_] | None:
+    """Rows whose stamped_step says that nothing was ever stamped, shape [num_rows], bool.
+
+    None when there is no such row, or no such column.
+    """
+    column = snapshot.evidence.get("stamped_step")
+    if column is None:
+        return None
+    never: NDArray[np.bool_] = column.read() == NEVER_STAMPED
+    return never if never.any() else None

@@ -1,0 +1,263 @@
+"""One pool through the families of checks: index, bytes, records, then the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.constants import LaunchTag
+from kvaudit.core.audit_options import AuditOptions
+from kvaudit.core.backend import Backend
+from kvaudit.core.dataset import AuditedPool
+from kvaudit.core.entries import Scope
+from kvaudit.core.evidence import CoverageGaps, PoolEvidence
+from kvaudit.core.finding import Finding
+from kvaudit.core.launch_tag import KvHalf, LaunchPhase, PoolKind, half_of, phase_of
+from kvaudit.core.observer import RunObserver
+from kvaudit.core.planner import window_of
+from kvaudit.core.snapshot import DumpMoment, Snapshot
+from kvaudit.core.violation import Violation
+from kvaudit.diagnosis.registry import diagnose
+from kvaudit.diagnosis.rule import Rule
+from kvaudit.runner.bytes_pass import BytesPass, BytesResult
+from kvaudit.runner.column_rows import column_violations
+from kvaudit.runner.expectations import Expectations
+from kvaudit.runner.planned_rows import PlannedRows, never_stamped_rows, planned_rows
+from kvaudit.runner.records_pass import RecordsPass, RecordsResult, tags_of_columns
+from kvaudit.runner.row_space import RowSpace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PoolResult:
+    """What one pool's audit counted and found.
+
+    Fields:
+        snapshot: the pool.
+        expectations: what it was judged by.
+        planned: the different slots planned.
+        records: the records family.
+        bytes: the bytes family; None when it was left out.
+        bytes_planned: (unique planned slot, stamp) pairs.
+        bytes_checked: those of them that were compared.
+        violations: the first rows, of every tag and of columns.
+        violations_total: rows, exact.
+        findings: what the rules say.
+    """
+
+    snapshot: Snapshot
+    expectations: Expectations
+    planned: PlannedRows
+    records: RecordsResult
+    bytes: BytesResult | None
+    bytes_planned: int
+    bytes_checked: int
+    violations: Sequence[Violation]
+    violations_total: int
+    findings: Sequence[Finding]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PoolAudit:
+    """The audit of one pool.
+
+    Fields:
+        pool: the snapshot and its expectation files.
+        expectations: the entries that are judged.
+        swa_pool: the window pool that this one's `swa_slot` maps to; None when not given.
+        backend: what computes.
+        options: what the user asked for.
+        rules: the rules to run.
+        observer: told of progress.
+    """
+
+    pool: AuditedPool
+    expectations: Expectations
+    swa_pool: Snapshot | None
+    backend: Backend
+    options: AuditOptions
+    rules: Sequence[Rule]
+    observer: RunObserver
+
+    def run(self) -> PoolResult:
+        """Judge the pool."""
+        snapshot, sources = self.pool.snapshot, self.expectations.sources
+        space = RowSpace(snapshot)
+        planned = planned_rows(sources, space)
+        never_stamped = never_stamped_rows(snapshot)
+        bytes_result = self._bytes(space, planned, never_stamped)
+        records = RecordsPass(
+            snapshot=snapshot,
+            space=space,
+            backend=self.backend,
+            observer=self.observer,
+            sources=sources,
+            combined={} if bytes_result is None else bytes_result.combined,
+            never_stamped=None if never_stamped is None else space.by_index(never_stamped),
+            max_rows=self.options.max_violations,
+        ).run()
+        violations, total = list(records.violations), records.violations_total
+        mid_step = snapshot.at is DumpMoment.MID_STEP
+        if bytes_result is not None and not mid_step:
+            violations += column_violations(
+                bytes_result, snapshot, sources=sources, max_rows=self.options.max_violations
+            )
+            total += bytes_result.num_differing
+        gaps = self._gaps(planned, never_stamped, records=records, bytes_result=bytes_result)
+        pairs = self._bytes_pairs(space, planned, never_stamped, records, bytes_result)
+        return PoolResult(
+            snapshot=snapshot,
+            expectations=self.expectations,
+            planned=planned,
+            records=records,
+            bytes=bytes_result,
+            bytes_planned=pairs[0],
+            bytes_checked=0 if mid_step else pairs[1],
+            violations=violations,
+            violations_total=total,
+            findings=diagnose(self._evidence(gaps), self.rules),
+        )
+
+    def _bytes(
+        self,
+        space: RowSpace,
+        planned: PlannedRows,
+        never_stamped: NDArray[np.bool_] | None,
+    ) -> BytesResult | None:
+        if self.options.skip_bytes:
+            return None
+        return BytesPass(
+            snapshot=self.pool.snapshot,
+            space=space,
+            backend=self.backend,
+            observer=self.observer,
+            rows=np.flatnonzero(_stampable(planned, never_stamped)),
+            layers=self.options.layers,
+            max_rows=self.options.max_violations,
+        ).run()
+
+    def _bytes_pairs(
+        self,
+        space: RowSpace,
+        planned: PlannedRows,
+        never_stamped: NDArray[np.bool_] | None,
+        records: RecordsResult,
+        bytes_result: BytesResult | None,
+    ) -> tuple[int, int]:
+        """(unique planned slot, stamp) pairs: planned, and compared."""
+        if bytes_result is None:
+            return 0, 0
+        present = int(_stampable(planned, never_stamped).sum())
+        named = present + len(planned.absent_slots)
+        pairs = [
+            named * (len(bytes_result.judged) + len(bytes_result.unjudged)),
+            present * len(bytes_result.judged),
+        ]
+        for half in bytes_result.combined:
+            if f"canary.{half.lower()}.tail" in records.unstamped_columns:
+                continue
+            sources = [
+                source for source in self.expectations.sources if self._reads(source.tags, half)
+            ]
+            of_half = planned
+            if len(sources) < len(self.expectations.sources):
+                of_half = planned_rows(sources, space)
+            present = int(_stampable(of_half, never_stamped).sum())
+            pairs[0] += present + len(of_half.absent_slots)
+            pairs[1] += present
+        return pairs[0], pairs[1]
+
+    def _reads(self, tags: tuple[LaunchTag, ...] | None, half: KvHalf) -> bool:
+        """Whether any of the launches judges the combined hash of a half."""
+        used = tags_of_columns(self.pool.snapshot) if tags is None else tags
+        return any(half_of(tag) is half and phase_of(tag) is not LaunchPhase.HEAD for tag in used)
+
+    def _gaps(
+        self,
+        planned: PlannedRows,
+        never_stamped: NDArray[np.bool_] | None,
+        *,
+        records: RecordsResult,
+        bytes_result: BytesResult | None,
+    ) -> CoverageGaps:
+        snapshot = self.pool.snapshot
+        zero_stamps = () if bytes_result is None else bytes_result.zero_stamps
+        never = np.empty(0, dtype=np.int64)
+        if never_stamped is not None:
+            never = snapshot.slots[planned.rows & never_stamped]
+        gaps = CoverageGaps(
+            absent_slots=planned.absent_slots,
+            unstamped_columns=(*records.unstamped_columns, *map(stamped_name, zero_stamps)),
+            never_stamped_slots=never,
+        )
+        if snapshot.at is not DumpMoment.MID_STEP or bytes_result is None:
+            return gaps
+        return CoverageGaps(
+            absent_slots=gaps.absent_slots,
+            unstamped_columns=gaps.unstamped_columns,
+            never_stamped_slots=gaps.never_stamped_slots,
+            mid_step=True,
+            mid_step_columns={
+                name: snapshot.slots[rows] for name, rows in bytes_result.differences.items()
+            },
+            mid_step_slots=bytes_result.num_differing,
+            mid_step_entries=records.real_kv_differences,
+        )
+
+    def _evidence(self, gaps: CoverageGaps) -> PoolEvidence:
+        snapshot, swa_pool = self.pool.snapshot, self.swa_pool
+        wanted = ("swa_slot", "alloc.ref", "alloc.state", "alloc.owner")
+        columns = {n: snapshot.evidence[n].read() for n in wanted if n in snapshot.evidence}
+        swa_window = snapshot.window if swa_pool is None else (snapshot.window or swa_pool.window)
+        return PoolEvidence(
+            key=snapshot.key,
+            page_size=snapshot.page_size,
+            num_slots=snapshot.num_slots,
+            reserved_slots=snapshot.reserved_slots,
+            position_offset=snapshot.position_offset,
+            row_slots=snapshot.slots,
+            columns=columns,
+            sequences=self.expectations.sequences,
+            launches=tuple(entries.launch for entries in self.expectations.launch_entries),
+            window=window_of(snapshot),
+            swa_window=swa_window if "swa_slot" in columns else None,
+            swa_num_slots=None if swa_pool is None else swa_pool.num_slots,
+            scope=scope_of(self.options),
+            gaps=gaps,
+        )
+
+
+def scope_of(options: AuditOptions) -> Scope:
+    """Which entries the options leave to be judged."""
+    return Scope(request_ids=frozenset(options.request_ids), slots=options.slots)
+
+
+def swa_pool_of(pool: AuditedPool, pools: Sequence[AuditedPool]) -> Snapshot | None:
+    """The window pool of the same engine, rank and step; None where there is not exactly one."""
+    key = pool.snapshot.key
+    found = [
+        other.snapshot
+        for other in pools
+        if other.snapshot.key.pool_kind is PoolKind.SWA
+        and (key.instance, key.group, key.tier, key.rank, key.step)
+        == (
+            other.snapshot.key.instance,
+            other.snapshot.key.group,
+            other.snapshot.key.tier,
+            other.snapshot.key.rank,
+            other.snapshot.key.step,
+        )
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def stamped_name(kv_column: str) -> str:
+    """The name of a KV column's stamps in the file: `stamped.k.0` for `kv.k.0`."""
+    return f"stamped.{kv_column.removeprefix('kv.')}"
+
+
+def _stampable(planned: PlannedRows, never_stamped: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+    """Planned rows that were ever stamped, shape [num_rows], bool."""
+    return planned.rows if never_stamped is None else planned.rows & ~never_stamped

@@ -1,0 +1,103 @@
+"""The kernels' view of a snapshot: which row of the record array a slot is.
+
+Dense pools, sparse dumps and pools whose slot 0 is real run through the same kernels: slots are
+translated to indices, of which 0 is padding and `past_end` is out of range.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.constants import NO_PREDECESSOR, PADDING_SLOT, RECORD_WORDS
+from kvaudit.core.entries import slot_shift_of, to_engine_slots
+from kvaudit.core.kv_column import RowColumn
+from kvaudit.core.snapshot import Snapshot
+
+_ROWS_PER_LOOK = 1 << 16
+
+
+class RowSpace:
+    """Translates kernel slots to indices of the record array.
+
+    Index 0 is padding: the row of a reserved slot 0 if the snapshot has it, else a dummy in front.
+
+    Fields:
+        slot_shift: what kernel slots have on top of the engine's.
+        row_shift: the index of row 0.
+        num_indices: rows of the record array.
+        past_end: the index of every slot outside the pool.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self.slot_shift = slot_shift_of(snapshot)
+        starts_with_padding = (
+            self.slot_shift == 0 and snapshot.num_rows > 0 and snapshot.slots[0] == PADDING_SLOT
+        )
+        self.row_shift = 0 if starts_with_padding else 1
+        self.num_indices = snapshot.num_rows + self.row_shift
+        self.past_end = self.num_indices
+        self._dense = snapshot.is_dense
+
+    def indices_of(self, kernel_slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The index of each kernel slot, shape [n], int64.
+
+        0 for padding and for a slot of the pool that the snapshot lacks, -1 for a negative slot,
+        past_end for one outside the pool. May share memory with its argument.
+        """
+        if kernel_slots.size == 0:
+            return kernel_slots
+        snapshot = self._snapshot
+        if self._dense:
+            first = int(snapshot.slots[0]) + self.slot_shift
+            last = int(snapshot.slots[-1]) + self.slot_shift
+            if kernel_slots.min() >= first and kernel_slots.max() <= last:
+                offset = first - self.row_shift
+                return kernel_slots - offset if offset else kernel_slots
+        rows = snapshot.rows_of(to_engine_slots(kernel_slots, self.slot_shift))
+        indices: NDArray[np.int64] = np.where(rows >= 0, rows + self.row_shift, 0)
+        indices[kernel_slots == PADDING_SLOT] = 0
+        indices[kernel_slots < 0] = NO_PREDECESSOR
+        indices[kernel_slots >= snapshot.num_slots + self.slot_shift] = self.past_end
+        return indices
+
+    def by_index(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """A mask of rows, shape [num_rows], as a mask that any index, -1 too, may look up.
+
+        Returns:
+            shape [num_indices + 1], bool; False for padding and outside the pool.
+        """
+        mask = np.zeros(self.num_indices + 1, dtype=np.bool_)
+        mask[self.row_shift : self.num_indices] = rows
+        if self.row_shift == 0:
+            mask[0] = False
+        return mask
+
+    def records(self, column: RowColumn) -> NDArray[np.int64]:
+        """The record array the kernels see, shape [num_indices, 4], int64; no copy where possible.
+
+        Raises:
+            FileCorrupt: a chunk's digest differs.
+        """
+        values = column.read()
+        if self.row_shift == 0:
+            return values
+        records = np.empty((self.num_indices, RECORD_WORDS), dtype=np.int64)
+        records[0] = 0
+        records[1:] = values
+        return records
+
+    def holds_records(self, records: NDArray[np.int64]) -> bool:
+        """Whether any record outside the reserved slots is not zero.
+
+        Record 0 is legal garbage, so it cannot tell a stamped column from an unstamped one.
+        """
+        reserved = self._snapshot.reserved_slots.mask(self._snapshot.slots)
+        for first in range(self.row_shift, self.num_indices, _ROWS_PER_LOOK):
+            part = records[first : first + _ROWS_PER_LOOK]
+            first_row = first - self.row_shift
+            used = ~reserved[first_row : first_row + len(part)]
+            if part[used].any():
+                return True
+        return False

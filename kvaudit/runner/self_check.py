@@ -1,0 +1,76 @@
+"""Proof that this run's kernels catch damage: a planted bad entry, and good ones around it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from kvaudit.constants import CHAIN_ANCHOR, NO_PREDECESSOR, FailReason, LaunchTag
+from kvaudit.core.backend import Backend
+from kvaudit.core.kv_column import ArrayKvColumn
+from kvaudit.errors import SelfCheckFailed
+
+# Known answers (DESIGN.md 3), none of them computed by the backend under test: the chain hash
+# after token 11 at position 0, and the fold of bytes 00 01 .. 0f with its real_kv_hash.
+_TOKENS: Final = (11, 12)
+_SECOND_PREV_HASH: Final = 0x89CD_2ABF_BEBC_0649
+_SOURCE_HASH: Final = 0x447F_1B95_028C_E131
+_REAL_KV_HASH: Final = 0xD6D7_5024_DFD6_C30C
+_BYTES: Final = bytes(range(16))
+
+_FIRST, _SECOND = 1, 2
+_ALL_OF_THEM: Final = (
+    FailReason.VERIFY_CHAIN_HASH_MISMATCH
+    | FailReason.VERIFY_POSITION_MISMATCH
+    | FailReason.VERIFY_REAL_KV_HASH_MISMATCH
+    | FailReason.VERIFY_TOKEN_MISMATCH
+)
+
+
+def self_check(backend: Backend) -> str:
+    """Fold, combine and verify a private two-slot pool with one planted bad entry.
+
+    Returns:
+        `passed`.
+
+    Raises:
+        SelfCheckFailed: the bad entry was missed, or a good one was not passed.
+    """
+    _check_fold(backend)
+    records = np.zeros((3, 4), dtype=np.uint64)
+    records[_FIRST] = (_TOKENS[0], 0, CHAIN_ANCHOR, _REAL_KV_HASH)
+    records[_SECOND] = (_TOKENS[1], 1, _SECOND_PREV_HASH, _REAL_KV_HASH)
+    # The last entry asks for everything that slot 2 is not.
+    reasons = backend.verify(
+        records=records.view(np.int64),
+        slot_indices=np.array([_FIRST, _SECOND, _SECOND], dtype=np.int64),
+        expected_tokens=np.array([*_TOKENS, _TOKENS[1] + 1], dtype=np.int64),
+        expected_positions=np.array([0, 1, 2], dtype=np.int64),
+        prev_slot_indices=np.array([NO_PREDECESSOR, _FIRST, NO_PREDECESSOR], dtype=np.int64),
+        real_kv_hashes=np.array([_REAL_KV_HASH, _REAL_KV_HASH, 0], dtype=np.uint64),
+        tag=LaunchTag.TAIL_K_FULL,
+        check_expected_token=True,
+    )
+    if reasons.tolist() != [0, 0, int(_ALL_OF_THEM)]:
+        raise _failed(backend, f"verify gave the reason bits {reasons.tolist()}")
+    return "passed"
+
+
+def _check_fold(backend: Backend) -> None:
+    """Two slots, one with a flipped bit: the good one's hash is known, the other's is not it."""
+    data = np.frombuffer(_BYTES * 2, dtype=np.uint8).reshape(2, len(_BYTES)).copy()
+    data[1, 5] ^= 1
+    column = ArrayKvColumn(name="kv.k.0", data=data, read_bytes=len(_BYTES))
+    hashes = backend.fold(column, np.array([0, 1], dtype=np.int64))
+    if int(hashes[0]) != _SOURCE_HASH or int(hashes[1]) == _SOURCE_HASH:
+        raise _failed(backend, "fold missed a flipped bit or gave a wrong hash")
+    if int(backend.combine([hashes])[0]) != _REAL_KV_HASH:
+        raise _failed(backend, "combine gave a wrong hash")
+
+
+def _failed(backend: Backend, what: str) -> SelfCheckFailed:
+    return SelfCheckFailed(
+        f"the {backend.name} backend failed its self-check: {what}",
+        hint="no verdict of this run can be trusted: run `kvaudit doctor`, or --backend reference",
+    )

@@ -1,0 +1,186 @@
+"""Certify an existing dump: records from its expectations, digests from its bytes.
+
+What is there now becomes what is right: damage from before the stamp reads clean afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.constants import NO_SEED, RECORD_WORDS, VIOLATION_FIELDS, RealKvHashMode
+from kvaudit.core.backend import Backend
+from kvaudit.core.dataset import AuditedPool
+from kvaudit.core.entries import ALL_ENTRIES, EntryBlock, EntrySource
+from kvaudit.core.kv_column import ArrayColumn, ComputedColumn, RowColumn
+from kvaudit.core.launch_tag import KvHalf, LaunchPhase, PoolKind, launch_tag
+from kvaudit.core.snapshot import Snapshot, column_half
+from kvaudit.errors import ConfigError, SnapshotInconsistent
+from kvaudit.runner.bytes_pass import column_order
+from kvaudit.runner.expectations import expectations_of
+from kvaudit.runner.planned_rows import NEVER_STAMPED, planned_rows
+from kvaudit.runner.pool_audit import stamped_name
+from kvaudit.runner.row_space import RowSpace
+
+_SKIPPED_SLOT = -1
+
+
+def stamp(pool: AuditedPool, *, backend: Backend, combined: Sequence[str] = ()) -> Snapshot:
+    """A snapshot of the same bytes with tail records and a stamped digest of every column.
+
+    Records and digests are computed when the snapshot's columns are read, so that writing it
+    needs the memory of one column.
+
+    Args:
+        pool: the dump with its sequences or plans.
+        backend: what folds.
+        combined: KV columns, in fold order, that the records' real_kv_hash shall cover; empty =
+            none (mode none). They are folded a second time for it.
+
+    Raises:
+        SnapshotInconsistent: no expectation says what the records should be.
+        ConfigError: a combined column is not in the dump.
+    """
+    snapshot = pool.snapshot
+    sources = expectations_of(pool, ALL_ENTRIES).sources
+    if not sources:
+        raise SnapshotInconsistent(
+            "nothing says what its slots hold, so there is nothing to stamp",
+            path=snapshot.path or None,
+            hint="pass --expect FILE with its sequences or its plan",
+        )
+    content = sorted({*snapshot.kv, *snapshot.digests}, key=column_order)
+    for name in combined:
+        if name not in content:
+            raise ConfigError(f"{name} is not in the dump", hint=f"it has {', '.join(content)}")
+    halves = [half for half in KvHalf if half is KvHalf.K or any(_is_v(name) for name in content)]
+    digests = {name: partial(_digests, snapshot, backend, name) for name in content}
+    canary = {
+        f"{half.lower()}.tail": ComputedColumn(
+            name=f"canary.{half.lower()}.tail",
+            compute=partial(
+                _records,
+                snapshot,
+                sources,
+                backend=backend,
+                half=half,
+                digests=[digests[name] for name in combined if column_half(name) is half],
+            ),
+        )
+        for half in halves
+    }
+    return replace(
+        snapshot,
+        real_kv_hash_mode=RealKvHashMode.ALL if combined else RealKvHashMode.NONE,
+        stamped_columns=tuple(combined),
+        canary=canary,
+        stamped={
+            name: ComputedColumn(name=stamped_name(name), compute=digest)
+            for name, digest in digests.items()
+        },
+        evidence=_evidence(snapshot, sources),
+    )
+
+
+def _is_v(name: str) -> bool:
+    return column_half(name) is KvHalf.V
+
+
+def _digests(snapshot: Snapshot, backend: Backend, name: str) -> NDArray[np.int64]:
+    """The hash of every row of a column, shape [num_rows], int64."""
+    column = snapshot.kv.get(name)
+    if column is None:
+        return snapshot.digests[name].read()
+    return backend.fold(column, np.arange(snapshot.num_rows, dtype=np.int64)).view(np.int64)
+
+
+def _evidence(snapshot: Snapshot, sources: Sequence[EntrySource]) -> dict[str, RowColumn]:
+    """The evidence columns; stamped_step, where there is one, now says who was stamped."""
+    evidence = dict(snapshot.evidence)
+    if "stamped_step" in evidence:
+        rows = planned_rows(sources, RowSpace(snapshot)).rows
+        step = 0 if snapshot.key.step is None else snapshot.key.step
+        values = np.where(rows, step, NEVER_STAMPED).astype(np.int64)
+        evidence["stamped_step"] = ArrayColumn(name="stamped_step", values=values)
+    return evidence
+
+
+def _records(
+    snapshot: Snapshot,
+    sources: Sequence[EntrySource],
+    *,
+    backend: Backend,
+    half: KvHalf,
+    digests: Sequence[Callable[[], NDArray[np.int64]]],
+) -> NDArray[np.int64]:
+    """The records that the expectations ask for, shape [num_rows, 4], int64; zero elsewhere."""
+    space = RowSpace(snapshot)
+    records = np.zeros((space.num_indices, RECORD_WORDS), dtype=np.int64)
+    real = np.zeros(space.num_indices, dtype=np.uint64)
+    if digests:
+        running = np.zeros(snapshot.num_rows, dtype=np.uint64)
+        for digest in digests:
+            running = backend.combine([running ^ digest().view(np.uint64)])
+        real[space.row_shift :] = running
+    kind = PoolKind(snapshot.key.pool_kind)
+    tag = launch_tag(LaunchPhase.TAIL, half, kind)
+    launch_write = _launch_write(backend)
+    for source in sources:
+        if source.enabled:
+            for block in source.blocks():
+                _write_block(launch_write, block, space, records=records, real=real, tag=int(tag))
+    return records[space.row_shift :]
+
+
+def _launch_write(backend: Backend) -> Callable[..., None]:
+    """Chains are sequential: they are stamped on the host, whatever folds."""
+    if backend.name == "reference":
+        from kvaudit.kernels.write import reference
+
+        return reference.launch_write
+    from kvaudit.kernels.write import numba_cpu
+
+    return numba_cpu.launch_write
+
+
+def _write_block(
+    launch_write: Callable[..., None],
+    block: EntryBlock,
+    space: RowSpace,
+    *,
+    records: NDArray[np.int64],
+    real: NDArray[np.uint64],
+    tag: int,
+) -> None:
+    """Stamp one block: entries that follow each other are one request of a write launch."""
+    indices = space.indices_of(block.slot_indices)
+    prev_indices = space.indices_of(block.prev_slot_indices)
+    usable = (indices > 0) & (indices < space.past_end)
+    starts = np.ones(len(indices), dtype=np.bool_)
+    starts[1:] = (prev_indices[1:] <= 0) | (prev_indices[1:] != indices[:-1])
+    firsts = np.flatnonzero(starts)
+    seeds = prev_indices[firsts]
+    reachable = (seeds > 0) & (seeds < space.past_end)
+    no_check = np.zeros(0, dtype=np.uint64)
+    launch_write(
+        np.concatenate((firsts, [len(indices)])).astype(np.int64),
+        np.where(reachable, seeds, NO_SEED),
+        np.array([len(firsts)], dtype=np.int32),
+        np.ascontiguousarray(block.expected_tokens).view(np.uint64),
+        np.ascontiguousarray(block.expected_positions).view(np.uint64),
+        np.where(usable, indices, _SKIPPED_SLOT),
+        no_check,
+        no_check,
+        real[np.where(usable, indices, 0)],
+        np.zeros(1, dtype=np.int32),
+        records.view(np.uint64),
+        np.zeros((0, VIOLATION_FIELDS), dtype=np.uint64),
+        np.zeros(1, dtype=np.int32),
+        np.zeros(1, dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+        tag,
+    )
