@@ -60,10 +60,9 @@ def _array_fields() -> Iterator[tuple[str, str, str]]:
             if not isinstance(node, ast.ClassDef):
                 continue
             for field in node.body:
-                if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                    if "NDArray" in ast.unparse(field.annotation):
-                        name = f"{path.stem}.{node.name}"
-                        yield name, field.target.id, ast.get_docstring(node) or ""
+                if isinstance(field, ast.AnnAssign) and "NDArray" in ast.unparse(field.annotation):
+                    owner = f"{path.stem}.{node.name}"
+                    yield owner, ast.unparse(field.target), ast.get_docstring(node) or ""
 
 
 def _documentation_of(field: str, docstring: str) -> str:

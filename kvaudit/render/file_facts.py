@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from rich.text import Text
 
 from kvaudit.constants import LaunchTag
 from kvaudit.core.kv_column import KvColumn
@@ -14,8 +13,6 @@ from kvaudit.core.plan import PlanDump
 from kvaudit.core.sequences import Sequences
 from kvaudit.core.snapshot import PoolKey, Snapshot
 from kvaudit.render.labels import column_labels
-from kvaudit.render.lines import aligned
-from kvaudit.render.printable import printable
 
 Facts = dict[str, Any]
 
@@ -27,28 +24,6 @@ def file_facts(content: Snapshot | Sequences | PlanDump) -> Facts:
     if isinstance(content, Sequences):
         return _sequences_facts(content)
     return _plan_facts(content)
-
-
-def fact_lines(facts: Facts) -> list[Text]:
-    """A line a fact; a mapping takes a line an item."""
-    rows: list[tuple[str, str]] = []
-    for name, value in facts.items():
-        if isinstance(value, Mapping):
-            items = [(printable(str(key)), _word(item)) for key, item in value.items()]
-            rows += [("" if count else name, f"{k} {v}") for count, (k, v) in enumerate(items)]
-        else:
-            rows.append((name, _word(value)))
-    return aligned(rows, indent=0)
-
-
-def _word(value: object) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return printable(" ".join(str(item) for item in value)) or "-"
-    return printable(str(value))
 
 
 def _key_facts(key: PoolKey) -> Facts:

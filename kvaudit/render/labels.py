@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from kvaudit.core.layout import slot_label
 from kvaudit.core.report import InputFile
 from kvaudit.core.snapshot import column_layer
 from kvaudit.render.printable import printable
 
+KILO: Final = 1000
+
 
 def count_label(count: int, noun: str, plural: str | None = None) -> str:
     """`1 slot`, `2,048 slots`."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def bytes_label(num_bytes: int) -> str:
+    """`512 B`, `1.5 MB`, `4.3 GB`: powers of 1000, as timing is given."""
+    size, unit = float(num_bytes), "B"
+    for larger in ("kB", "MB", "GB"):
+        if size < KILO:
+            break
+        size, unit = size / KILO, larger
+    return f"{size:,.0f} {unit}" if unit == "B" else f"{size:,.1f} {unit}"
 
 
 def percent_label(ratio: float) -> str:

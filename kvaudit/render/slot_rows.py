@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from rich.text import Text
 
 from kvaudit.constants import (
     RECORD_POSITION,
@@ -14,13 +13,11 @@ from kvaudit.constants import (
     RECORD_REAL_KV_HASH,
     RECORD_TOKEN,
 )
-from kvaudit.core.layout import SlotRanges, slot_label
+from kvaudit.core.layout import SlotRanges
 from kvaudit.core.plan import PlanDump
 from kvaudit.core.sequences import Sequences
 from kvaudit.core.snapshot import Snapshot
 from kvaudit.core.violation import hash_label
-from kvaudit.render.lines import aligned
-from kvaudit.render.printable import printable
 
 SlotRow = dict[str, Any]
 
@@ -34,29 +31,19 @@ def slot_rows(content: Snapshot | Sequences | PlanDump, slots: SlotRanges) -> li
     return list(_entries(content, slots))
 
 
-def slot_lines(rows: list[SlotRow], *, page_size: int | None) -> list[Text]:
-    """A line a row; slots in both numberings where the page size is known."""
-    cells = [
-        (
-            slot_label(row["slot"], page_size) if page_size else f"slot {row['slot']}",
-            *(printable(f"{name} {value}") for name, value in row.items() if name != "slot"),
-        )
-        for row in rows
-    ]
-    return aligned(cells, indent=0)
-
-
 def _records(snapshot: Snapshot, slots: SlotRanges) -> Iterator[SlotRow]:
     """A row a slot and record column; a row a slot when there are no records."""
+    page_size = snapshot.page_size
     records = {name: column.read() for name, column in snapshot.canary.items()}
     evidence = {name: column.read() for name, column in snapshot.evidence.items()}
     for row in np.flatnonzero(slots.mask(snapshot.slots)):
         slot = int(snapshot.slots[row])
+        place = {"slot": slot, "page": f"{slot // page_size} +{slot % page_size}"}
         seen = {name: _plain(values[row]) for name, values in evidence.items()}
         for name, values in records.items():
             record = [int(word) for word in values[row]]
             yield {
-                "slot": slot,
+                **place,
                 "record": name,
                 "token": record[RECORD_TOKEN],
                 "position": record[RECORD_POSITION],
@@ -65,7 +52,7 @@ def _records(snapshot: Snapshot, slots: SlotRanges) -> Iterator[SlotRow]:
                 **seen,
             }
         if not records:
-            yield {"slot": slot, **seen}
+            yield {**place, **seen}
 
 
 def _plain(value: object) -> object:

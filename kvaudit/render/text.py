@@ -11,6 +11,7 @@ from rich.text import Text
 from kvaudit.core.report import Report
 from kvaudit.render.coverage_table import coverage_table
 from kvaudit.render.finding_list import finding_list
+from kvaudit.render.labels import bytes_label
 from kvaudit.render.lines import line
 from kvaudit.render.printable import printable
 from kvaudit.render.tag_table import tag_table
@@ -45,7 +46,7 @@ def backend_line(report: Report) -> Text:
         parts.append(printable(report.backend.reason))
     parts += [f"self-check {report.self_check}", f"{timing.seconds:.2f} s"]
     if timing.kv_bytes:
-        parts.append(f"{timing.kv_bytes / 1e6:,.1f} MB of KV at {timing.gb_per_s:.2f} GB/s")
+        parts.append(f"{bytes_label(timing.kv_bytes)} of KV at {timing.gb_per_s:.3g} GB/s")
     return line((" · ".join(parts), "dim"))
 
 

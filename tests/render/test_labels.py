@@ -4,6 +4,7 @@ import pytest
 
 from kvaudit.core.report import InputFile
 from kvaudit.render.labels import (
+    bytes_label,
     column_labels,
     count_label,
     listed,
@@ -28,6 +29,20 @@ from kvaudit.render.labels import (
 )
 def test_a_percentage_is_rounded_down_and_never_hides_a_rest(ratio: float, label: str) -> None:
     assert percent_label(ratio) == label
+
+
+@pytest.mark.parametrize(
+    ("num_bytes", "label"),
+    [
+        (512, "512 B"),
+        (1536, "1.5 kB"),
+        (999_999, "1,000.0 kB"),
+        (10**9, "1.0 GB"),
+        (10**13, "10,000.0 GB"),
+    ],
+)
+def test_sizes_are_powers_of_a_thousand(num_bytes: int, label: str) -> None:
+    assert bytes_label(num_bytes) == label
 
 
 def test_counts_carry_their_noun() -> None:

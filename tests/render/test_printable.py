@@ -8,7 +8,7 @@ from kvaudit.render.printable import printable
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("plain – text é 漢", "plain – text é 漢"),
+        ("plain text é 漢 ·", "plain text é 漢 ·"),
         ("\x1b[2J", "\\x1b[2J"),
         ("a\nb\tc\r", "a\\nb\\tc\\r"),
         ("\u202e", "\\u202e"),

@@ -1,0 +1,66 @@
+"""`kvaudit doctor`: what is installed here, and whether it works."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kvaudit.cli.exit_code import ExitCode
+from kvaudit.cli.options import Backend, BackendName, Color, ColorMode, Format, OutputFormat
+from kvaudit.cli.screen import write_facts
+
+PACKAGES = ("numpy", "numba", "numba-cuda", "pyarrow", "xxhash", "torch", "transformers")
+
+
+def doctor(
+    *,
+    backend: Backend = BackendName.AUTO,
+    format: Format = OutputFormat.TEXT,  # noqa: A002 - the option's name
+    color: Color = ColorMode.AUTO,
+) -> ExitCode:
+    """Say what is installed, which backends can run, and whether the kernels catch damage.
+
+    With --backend, that backend must run: the exit code is 4 when it cannot.
+    """
+    from kvaudit.backends.availability import choose, survey
+    from kvaudit.kernels.row_threads import num_threads
+    from kvaudit.runner.self_check import self_check
+
+    facts: dict[str, Any] = {
+        **_versions(),
+        "backends": {
+            found.name: found.device if found.usable else f"cannot run: {found.reason}"
+            for found in survey()
+        },
+        "threads": num_threads(),
+        "kernel_cache": _cache_folder(),
+    }
+    try:
+        runs, choice = choose(backend, kv_bytes=0, num_entries=0)
+        facts["self_check"] = f"{self_check(runs)} on {choice.name}"
+    finally:
+        write_facts(facts, form=format, color=color)
+    return ExitCode.CLEAN
+
+
+def _versions() -> dict[str, str]:
+    import platform
+    from importlib import metadata
+
+    from kvaudit import __version__
+
+    versions = {"kvaudit": __version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            versions[package] = "not installed"
+    return versions
+
+
+def _cache_folder() -> str:
+    """Where numba keeps the compiled CPU kernels."""
+    from pathlib import Path
+
+    from kvaudit.kernels.fold.numba_cpu import KERNELS
+
+    return str(Path(KERNELS[0].stats.cache_path).parents[1])

@@ -1,0 +1,117 @@
+"""The one try/except: whatever happens becomes one of the documented exit codes.
+
+Python leaves with 1 on an unhandled exception, a failing import or a closed pipe, and 1 means
+"violations" here. So every import of the program happens inside the try, and of what a command
+gives back only an `ExitCode` is believed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+# These must exist even when nothing can be imported; a test compares them with ExitCode.
+INTERNAL = 70
+INTERRUPTED = 130
+CLOSED_PIPE = 141
+
+
+def main() -> NoReturn:
+    """Run the command line and leave."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(args: Sequence[str]) -> int:
+    """Run one command line and return its exit code; never raises."""
+    try:
+        return _answered(args)
+    except BaseException as error:  # noqa: BLE001 - anything that got past would leave with 1
+        return _closed_pipe() if _is_closed_pipe(error) else INTERNAL
+
+
+def _answered(args: Sequence[str]) -> int:
+    """Run one command line; a crash and Ctrl-C are explained, a closed pipe is raised."""
+    try:
+        code = _dispatched(args)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _interrupted()
+    except BaseException as error:
+        if _is_closed_pipe(error):
+            raise
+        return _crashed(error)
+    return code
+
+
+def _dispatched(args: Sequence[str]) -> int:
+    """Run one command line; errors of the tree and of the command line become their codes."""
+    from typer import TyperException
+
+    from kvaudit.cli.app import app
+    from kvaudit.cli.exit_code import ExitCode, exit_code_of
+    from kvaudit.errors import KvauditError
+
+    try:
+        outcome = app(args=list(args), prog_name="kvaudit", standalone_mode=False)
+    except KvauditError as error:
+        code = exit_code_of(error)
+        if code is ExitCode.INTERNAL:
+            raise
+        _complain(str(error), hint=error.hint)
+        return code
+    except TyperException as error:
+        command = getattr(getattr(error, "ctx", None), "command_path", "kvaudit")
+        _complain(error.format_message(), hint=f"try '{command} --help'")
+        return ExitCode.USAGE
+    if isinstance(outcome, ExitCode):
+        return outcome
+    # Typer answers --help with a plain 0 and Ctrl-C with a plain 130.
+    if outcome == 0:
+        return ExitCode.CLEAN
+    if outcome == INTERRUPTED:
+        raise KeyboardInterrupt
+    message = f"a command gave back {outcome!r}, which is no exit code"
+    raise TypeError(message)
+
+
+def _complain(message: str, *, hint: str) -> None:
+    from kvaudit.render.printable import printable
+
+    _say(f"kvaudit: error: {printable(message)}")
+    if hint:
+        _say(f"  hint: {printable(hint)}")
+
+
+def _crashed(error: BaseException) -> int:
+    import traceback
+
+    _say("".join(traceback.format_exception(error)).rstrip())
+    _say(f"kvaudit: internal error: {type(error).__name__}: {error}")
+    _say("  hint: the fault is kvaudit's, not your files'; please report it with the lines above")
+    return INTERNAL
+
+
+def _interrupted() -> int:
+    _say("kvaudit: interrupted")
+    return INTERRUPTED
+
+
+def _say(line: str) -> None:
+    if sys.stderr is not None:
+        sys.stderr.write(f"{line}\n")
+
+
+def _is_closed_pipe(error: BaseException) -> bool:
+    """Whether a reader went away. Typer turns that into SystemExit(1) with the cause behind it."""
+    cause = error.__context__ if isinstance(error, SystemExit) else error
+    return isinstance(cause, OSError) and cause.errno == errno.EPIPE
+
+
+def _closed_pipe() -> int:
+    """Point stdout elsewhere, so that Python's own flush at exit does not complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return CLOSED_PIPE

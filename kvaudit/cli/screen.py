@@ -1,0 +1,71 @@
+"""The two streams of a command: data on stdout, progress on stderr. Reads what they are, once."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+from kvaudit.cli.options import ColorMode, OutputFormat
+
+if TYPE_CHECKING:
+    from kvaudit.core.observer import RunObserver
+
+
+def data_stream() -> TextIO:
+    """Stdout, on which no character of a request or a path can fail to be encoded."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    return sys.stdout
+
+
+def is_styled(color: ColorMode, stream: TextIO) -> bool:
+    """Whether colours are written to a stream."""
+    if color is not ColorMode.AUTO:
+        return color is ColorMode.ALWAYS
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return stream.isatty() and not plain
+
+
+def width_of(stream: TextIO) -> int | None:
+    """Columns of a terminal; None for anything else, whose lines stay whole."""
+    return shutil.get_terminal_size().columns if stream.isatty() else None
+
+
+def say(text: str) -> None:
+    """A line for people, on stderr."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"{text}\n")
+
+
+@contextmanager
+def progress(*, quiet: bool) -> Iterator[RunObserver]:
+    """Draws the progress of the run inside it, unless quiet."""
+    if quiet:
+        from kvaudit.core.observer import SilentObserver
+
+        yield SilentObserver()
+        return
+    from kvaudit.render.progress import ProgressDisplay
+
+    with ProgressDisplay(sys.stderr) as display:
+        yield display
+
+
+def write_facts(facts: dict[str, Any], *, form: OutputFormat, color: ColorMode) -> None:
+    """Write named values to stdout, as lines or as one JSON document."""
+    stdout = data_stream()
+    if form is OutputFormat.JSON:
+        import json
+
+        json.dump(facts, stdout, indent=2)
+        stdout.write("\n")
+        return
+    from kvaudit.render.fact_list import fact_list
+    from kvaudit.render.text import print_lines
+
+    print_lines(fact_list(facts), stdout, styled=is_styled(color, stdout), width=width_of(stdout))

@@ -1,0 +1,107 @@
+"""`kvaudit verify`: the audit."""
+
+from __future__ import annotations
+
+from kvaudit.cli.exit_code import ExitCode
+from kvaudit.cli.options import (
+    Backend,
+    BackendName,
+    Color,
+    ColorMode,
+    ExitZero,
+    Expect,
+    FailOn,
+    Files,
+    Format,
+    Ignore,
+    Layer,
+    MaxViolations,
+    MinCoverage,
+    Output,
+    OutputFormat,
+    Quiet,
+    Request,
+    Require,
+    Select,
+    SkipBytes,
+    Slot,
+    families,
+    layers,
+    rules,
+)
+from kvaudit.core.finding import Severity
+
+# \b keeps the lines of the paragraph below it.
+HELP = """Check dumped KV pools against what they should hold.
+
+A snapshot says what a pool holds; sequences or a plan beside it say what it should hold. The
+verdict comes first, with how much of each family of checks it covers: index (the tables, no KV
+needed), records (the canary's token, position and chain), bytes (KV bytes or their digests against
+the stamped ones) and identity (content against tokens).
+
+\b
+A verdict says nothing about:
+  - slots that no request, cached prefix or plan entry names;
+  - bytes without a stamp: the family reads "-", and columns are counted;
+  - layers and halves outside the stamped columns;
+  - what was wrong before it was stamped, NaN included: an equal digest
+    proves that bytes did not change since, never that they were right;
+  - a foreign chain or a wrong token that was stamped consistently, unless
+    the expectations carry token ids;
+  - entries that a plan or an SWA map sends to slot 0: every launch skips
+    them, and they are counted as padding;
+  - slot 0 and freed slots: both hold garbage by right.
+
+\b
+Exit codes: 0 clean, 1 violations, 2 usage, 3 input, 4 backend,
+5 incomplete, 70 internal, 130 interrupted, 141 closed pipe.
+"""
+
+
+def verify(
+    files: Files,
+    *,
+    expect: Expect = None,
+    require: Require = None,
+    min_coverage: MinCoverage = 100.0,
+    skip_bytes: SkipBytes = False,
+    request: Request = None,
+    slot: Slot = None,
+    layer: Layer = None,
+    select: Select = None,
+    ignore: Ignore = None,
+    fail_on: FailOn = Severity.ERROR,
+    exit_zero: ExitZero = False,
+    max_violations: MaxViolations = 100,
+    backend: Backend = BackendName.AUTO,
+    format: Format = OutputFormat.TEXT,  # noqa: A002 - the option's name
+    output: Output = None,
+    quiet: Quiet = False,
+    color: Color = ColorMode.AUTO,
+) -> ExitCode:
+    """Audit the files, write the report, and leave with its exit code; HELP is its help."""
+    from kvaudit import api
+    from kvaudit.cli.output import output_files, write_report
+    from kvaudit.cli.screen import progress
+    from kvaudit.core.audit_options import AuditOptions
+    from kvaudit.core.layout import SlotRanges
+
+    options = AuditOptions(
+        require=families(require),
+        min_coverage=min_coverage,
+        skip_bytes=skip_bytes,
+        request_ids=tuple(request or ()),
+        slots=None if slot is None else SlotRanges.parse(slot),
+        layers=layers(layer),
+        select=rules(select, option="--select"),
+        ignore=rules(ignore, option="--ignore"),
+        fail_on=fail_on,
+        exit_zero=exit_zero,
+        max_violations=max_violations,
+    )
+    with progress(quiet=quiet) as observer:
+        dataset = api.open(files, expect=tuple(expect or ()))
+        copies = output_files(output, inputs=[file.path for file in dataset.files])
+        report = api.audit(dataset, backend=backend, options=options, observer=observer)
+    write_report(report, form=format, files=copies, color=color, quiet=quiet)
+    return ExitCode(report.exit_code)

@@ -1,0 +1,215 @@
+"""Whatever happens, the process leaves with a documented code and says why."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kvaudit.cli import entry
+from kvaudit.cli.exit_code import ExitCode
+from tests.helpers import dumps
+from tests.helpers.command_line import ROOT, environment, kvaudit, python
+
+# Runs the command line with one thing broken first.
+BROKEN = "import sys\n{damage}\nsys.argv = ['kvaudit', *{args}]\nfrom kvaudit.cli.entry import main\nmain()"
+
+
+def broken(damage: str, *args: object) -> subprocess.CompletedProcess[str]:
+    return python("-c", BROKEN.format(damage=damage, args=[str(arg) for arg in args]))
+
+
+def test_a_crash_leaves_with_70_and_a_traceback(tmp_path: Path) -> None:
+    done = broken(
+        "import kvaudit.api\ndef crash(*a, **k): raise ZeroDivisionError('boom')\n"
+        "kvaudit.api.open = crash",
+        "verify",
+        tmp_path,
+    )
+    assert done.returncode == ExitCode.INTERNAL
+    assert done.stdout == ""
+    assert "Traceback" in done.stderr
+    assert "kvaudit: internal error: ZeroDivisionError: boom" in done.stderr
+    assert "hint: the fault is kvaudit's" in done.stderr
+
+
+@pytest.mark.parametrize("module", ["typer", "kvaudit.errors", "kvaudit.cli.app"])
+def test_a_failing_import_leaves_with_70(module: str) -> None:
+    done = broken(f"sys.modules[{module!r}] = None", "--help")
+    assert done.returncode == ExitCode.INTERNAL
+    assert "ModuleNotFoundError" in done.stderr or "ImportError" in done.stderr
+
+
+@pytest.mark.parametrize("outcome", ["None", "1", "'clean'", "True"])
+def test_only_a_returned_exit_code_is_believed(outcome: str) -> None:
+    damage = f"import kvaudit.cli.app as app\napp.app = lambda **k: {outcome}"
+    done = broken(damage, "doctor")
+    assert done.returncode == ExitCode.INTERNAL
+    assert "is no exit code" in done.stderr
+
+
+def test_a_command_that_leaves_by_itself_is_not_believed() -> None:
+    done = broken("import kvaudit.cli.app as app\napp.app = lambda **k: sys.exit(1)", "doctor")
+    assert done.returncode == ExitCode.INTERNAL
+
+
+def test_an_internal_error_keeps_its_traceback() -> None:
+    damage = (
+        "import kvaudit.cli.app as app\nfrom kvaudit.errors import SelfCheckFailed\n"
+        "def fail(**k): raise SelfCheckFailed('missed')\napp.app = fail"
+    )
+    done = broken(damage, "doctor")
+    assert done.returncode == ExitCode.INTERNAL
+    assert "Traceback" in done.stderr
+    assert "SelfCheckFailed: missed" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["--help"], ["verify", "--help"], ["--version"], ["show", "-h"]],
+    ids=" ".join,
+)
+def test_help_and_version_leave_with_0(args: list[str]) -> None:
+    done = kvaudit(*args)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["bogus"], "No such command 'bogus'"),
+        (["verify"], "Missing argument 'FILES|DIR'"),
+        (["verify", "x", "--bogus"], "No such option: --bogus"),
+        (["verify", "x", "--backend", "tpu"], "'tpu' is not one of"),
+        (["verify", "x", "--min-coverage", "101"], "--min-coverage"),
+        (["verify", "x", "--min-coverage", "nan"], "--min-coverage"),
+        (["verify", "x", "--max-violations", "-1"], "--max-violations"),
+        (["verify", "x", "--require", "all"], "'all' is no family"),
+        (["verify", "x", "--slot", "9-2"], "'9-2' runs backwards"),
+        (["verify", "x", "--layer", "k"], "'k' is no layer"),
+        (["verify", "x", "--select", "alias"], "'ALIAS' is no rule"),
+        (["stamp", "x"], "Missing option '--to'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_command_line_that_makes_no_sense_leaves_with_2(args: list[str], words: str) -> None:
+    done = kvaudit(*args)
+    assert done.returncode == ExitCode.USAGE
+    assert done.stdout == ""
+    assert words in done.stderr
+    assert "hint: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_no_command_shows_the_help_on_stderr_and_leaves_with_2() -> None:
+    done = kvaudit()
+    assert done.returncode == ExitCode.USAGE
+    assert done.stdout == ""
+    assert "Check:\n  verify  " in done.stderr
+
+
+@pytest.mark.parametrize("args", [["--help"], ["doctor"]], ids=" ".join)
+def test_a_closed_pipe_leaves_with_141_and_in_silence(args: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as stdout:
+        done = subprocess.run(
+            [sys.executable, "-m", "kvaudit", *args],
+            cwd=ROOT,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            timeout=300,
+            check=False,
+        )
+    assert done.returncode == ExitCode.CLOSED_PIPE
+    assert done.stderr == b""
+
+
+def test_a_pipe_closed_before_a_report_leaves_with_141(tmp_path: Path) -> None:
+    dumps.write(tmp_path, pool=dumps.flipped("kv.v.1", slot=3))
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as stdout:
+        done = subprocess.run(
+            [sys.executable, "-m", "kvaudit", "verify", tmp_path, "--backend", "reference"],
+            cwd=ROOT,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            timeout=300,
+            check=False,
+        )
+    assert done.returncode == ExitCode.CLOSED_PIPE
+    assert done.stderr == b""
+
+
+def test_a_closed_stderr_cannot_make_a_crash_look_like_violations() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as stderr:
+        done = subprocess.run(
+            [sys.executable, "-m", "kvaudit", "bogus"],
+            cwd=ROOT,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            timeout=300,
+            check=False,
+        )
+    assert done.returncode == ExitCode.CLOSED_PIPE
+
+
+def test_ctrl_c_leaves_with_130(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    code = BROKEN.format(
+        damage="import time, pathlib, kvaudit.api\n"
+        f"def wait(*a, **k): pathlib.Path({str(started)!r}).touch(); time.sleep(60)\n"
+        "kvaudit.api.open = wait",
+        args=["verify", str(tmp_path)],
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    deadline = time.monotonic() + 60
+    while not started.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert (stdout, stderr) == ("", "kvaudit: interrupted\n")
+
+
+def test_run_returns_the_code_without_leaving(capsys: pytest.CaptureFixture[str]) -> None:
+    assert entry.run(["--version"]) == ExitCode.CLEAN
+    assert capsys.readouterr().out.startswith("kvaudit ")
+
+
+def test_what_an_error_quotes_cannot_command_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert entry.run(["show", "no\x1b[2Jsuch"]) == ExitCode.INPUT
+    assert "\x1b" not in capsys.readouterr().err
+
+
+def test_the_console_script_and_the_module_are_one_program() -> None:
+    script = Path(sys.executable).with_name("kvaudit")
+    done = subprocess.run(
+        [script, "--version"], env=environment(), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, kvaudit("--version").stdout)

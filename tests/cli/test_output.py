@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from kvaudit.cli.options import ColorMode, OutputFormat
+from kvaudit.cli.output import OutputFile, output_files, write_report
+from kvaudit.errors import ConfigError, FileUnwritable
+from tests.helpers import reports
+
+
+@pytest.mark.parametrize("text", ["report.json", "yaml=report", "json=", "=x", ""])
+def test_an_output_is_a_format_and_a_file(text: str) -> None:
+    with pytest.raises(ConfigError):
+        OutputFile.parse(text)
+
+
+def test_a_file_name_may_hold_an_equals_sign() -> None:
+    assert OutputFile.parse("json=a=b") == OutputFile(form=OutputFormat.JSON, path="a=b")
+
+
+def test_an_input_is_never_written_to_under_any_of_its_names(tmp_path: Path) -> None:
+    dump = tmp_path / "a.snapshot.arrow"
+    dump.write_bytes(b"x")
+    link = tmp_path / "link"
+    link.symlink_to(dump)
+    for name in (dump, link, tmp_path / "." / "a.snapshot.arrow"):
+        with pytest.raises(ConfigError):
+            output_files([f"json={name}"], inputs=[str(dump)])
+
+
+def test_a_missing_folder_is_found_before_the_audit(tmp_path: Path) -> None:
+    with pytest.raises(FileUnwritable) as raised:
+        output_files([f"json={tmp_path}/no/report.json"], inputs=[])
+    assert raised.value.path.endswith("no/report.json")
+
+
+def test_a_report_goes_to_stdout_and_to_every_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = output_files([f"json={tmp_path}/report.json", f"text={tmp_path}/report.txt"], inputs=[])
+    write_report(
+        reports.VIOLATIONS,
+        form=OutputFormat.TEXT,
+        files=files,
+        color=ColorMode.ALWAYS,
+        quiet=True,
+    )
+    shown = capsys.readouterr().out
+    assert shown.count("\n") == 1
+    assert "\x1b[1;31mVIOLATIONS" in shown
+    text = (tmp_path / "report.txt").read_text(encoding="utf-8")
+    assert text.startswith("VIOLATIONS  index 100%")
+    assert "kv.v.17" in text
+    document = json.loads((tmp_path / "report.json").read_text())
+    assert document["verdict"] == "violations"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.json", "report.txt"]
+    assert stat.S_IMODE((tmp_path / "report.json").stat().st_mode) == 0o600
+
+
+def test_json_on_stdout_is_whole_even_when_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    write_report(
+        reports.CLEAN, form=OutputFormat.JSON, files=[], color=ColorMode.ALWAYS, quiet=True
+    )
+    assert json.loads(capsys.readouterr().out)["schema"] == "kvaudit.report/1"
+
+
+def test_a_device_is_written_to_and_not_replaced(capsys: pytest.CaptureFixture[str]) -> None:
+    write_report(
+        reports.CLEAN,
+        form=OutputFormat.TEXT,
+        files=[OutputFile(form=OutputFormat.JSON, path="/dev/null")],
+        color=ColorMode.NEVER,
+        quiet=False,
+    )
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+    assert capsys.readouterr().out.startswith("CLEAN")

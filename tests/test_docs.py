@@ -1,0 +1,93 @@
+"""The documentation says what the program does, or a test fails."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from kvaudit.cli.app import app
+from kvaudit.cli.exit_code import ExitCode
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+CLI = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+RULES = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+
+
+def _update_screens():
+    path = ROOT / "docs" / "update_screens.py"
+    spec = importlib.util.spec_from_file_location("update_screens", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+screens = _update_screens()
+SHOWN = [
+    pytest.param(found["command"], found["text"], id=f"{path.name}: {found['command']}")
+    for path in screens.PAGES
+    for found in screens.SCREEN.finditer(path.read_text(encoding="utf-8"))
+]
+
+
+@pytest.mark.parametrize(("command", "text"), SHOWN)
+def test_every_screen_is_what_its_command_prints(command: str, text: str) -> None:
+    assert screens.settled(screens.screen(command)) == screens.settled(text), (
+        "run python docs/update_screens.py"
+    )
+
+
+def test_a_stale_screen_is_replaced_and_a_current_one_kept() -> None:
+    stale = "<!-- screen: --version -->\n```text\nold\n```\n"
+    fresh = screens.renewed(stale)
+    assert "old" not in fresh
+    assert screens.renewed(fresh) == fresh
+
+
+def test_every_command_is_on_the_command_line_page() -> None:
+    for command in app.registered_commands:
+        assert f"<!-- screen: {command.callback.__name__} --help -->" in CLI
+
+
+def test_the_readme_lists_every_exit_code() -> None:
+    for code in ExitCode:
+        assert f"| {int(code)} | {code.name} |" in README
+
+
+def test_every_rule_of_the_program_is_described() -> None:
+    written = {
+        rule
+        for path in (ROOT / "kvaudit").rglob("*.py")
+        for rule in re.findall(r'"(KV\d{3})"', path.read_text(encoding="utf-8"))
+    }
+    assert written
+    assert {rule for rule in written if f"| {rule} |" not in RULES} == set()
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").glob("*.md")))
+def test_links_lead_to_files_that_exist(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_ci_runs_the_second_command_of_the_readme_with_the_tests_last() -> None:
+    steps = [
+        line.removeprefix("step ").replace("--quiet ", "")
+        for line in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+        if line.startswith("step ")
+    ]
+    install, tests = "pip install -c constraints.txt -e '.[dev]'", "pytest"
+    assert f"{install} && {tests}\n" in README
+    assert steps[0] == install
+    assert steps[-1] == tests
+
+
+def test_the_help_of_verify_and_the_readme_name_the_blind_spots() -> None:
+    verify = screens.screen("verify --help")
+    for word in ("without a stamp", "before it was stamped", "token ids", "slot 0", "freed slots"):
+        assert word in verify
+    for word in ("without a stamp", "before the stamp", "token ids", "slot 0", "prompts in clear"):
+        assert word in README
