@@ -1,0 +1,151 @@
+"""One test a rule: each refusal names the tensor, and nothing has been launched."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+import torch
+
+from kvaudit.backends import launch
+from tests.helpers.torch_launches import make_context, make_source
+
+BYTES = torch.zeros((8, 64), dtype=torch.uint8)
+
+CONTEXT_FAULTS = {
+    "dtype": ({"canary_buf": torch.zeros((8, 32), dtype=torch.int8)}, "canary_buf"),
+    "dimensions": ({"canary_buf": torch.zeros(256, dtype=torch.uint8)}, "canary_buf"),
+    "short row": ({"canary_buf": torch.zeros((8, 24), dtype=torch.uint8)}, "canary_buf"),
+    "ragged row": ({"canary_buf": torch.zeros((8, 36), dtype=torch.uint8)}, "canary_buf"),
+    "gaps": ({"canary_buf": torch.zeros((8, 64), dtype=torch.uint8)[:, :32]}, "canary_buf"),
+    "unaligned": (
+        {"canary_buf": torch.zeros(257, dtype=torch.uint8)[1:].view(8, 32)},
+        "canary_buf",
+    ),
+    "ring width": ({"violation_ring": torch.zeros((4, 7), dtype=torch.int64)}, "violation_ring"),
+    "ring dtype": ({"violation_ring": torch.zeros((4, 8), dtype=torch.int32)}, "violation_ring"),
+    "write index": (
+        {"violation_write_index": torch.zeros(1, dtype=torch.int64)},
+        "violation_write_index",
+    ),
+    "slot counter": ({"slot_run_counter": torch.zeros(2, dtype=torch.int64)}, "slot_run_counter"),
+    "run counter": (
+        {"kernel_run_counter": torch.zeros(1, dtype=torch.int32)},
+        "kernel_run_counter",
+    ),
+    "chain flag": (
+        {"enable_chain_position_assert": torch.zeros(1, dtype=torch.bool)},
+        "enable_chain_position_assert",
+    ),
+    "device": (
+        {"violation_ring": torch.zeros((4, 8), dtype=torch.int64, device="meta")},
+        "violation_ring",
+    ),
+    "tag": ({"kernel_kind": 12}, "kernel_kind"),
+    "mode": ({"real_kv_hash_mode": 3}, "real_kv_hash_mode"),
+}
+
+SOURCE_FAULTS = {
+    "page size": ({"page_size": 0}, "page_size"),
+    "token bytes": ({"num_bytes_per_token": 24}, "num_bytes_per_token"),
+    "no token bytes": ({"num_bytes_per_token": 0, "read_bytes": 0}, "num_bytes_per_token"),
+    "ragged read": ({"read_bytes": 8}, "read_bytes"),
+    "negative read": ({"read_bytes": -16}, "read_bytes"),
+    "read past the token": ({"read_bytes": 48}, "read_bytes"),
+    "dimensions": ({"tensor": torch.zeros(512, dtype=torch.uint8)}, "tensor"),
+    "row stride": ({"tensor": torch.zeros((8, 72), dtype=torch.uint8)[:, :64]}, "tensor"),
+    "element stride": ({"tensor": torch.zeros((8, 128), dtype=torch.uint8)[:, ::2]}, "tensor"),
+    "gaps in a row": (
+        {"tensor": torch.zeros((8, 2, 64), dtype=torch.uint8)[:, :, :32]},
+        "tensor",
+    ),
+    "row width": ({"tensor": BYTES[:, :48]}, "tensor"),
+    "rows": ({"tensor": BYTES[:3]}, "tensor"),
+    "device": ({"tensor": BYTES.to("meta")}, "tensor"),
+}
+
+VERIFY_FAULTS = {
+    "dtype": ("verify_slot_indices", torch.zeros(4, dtype=torch.int32)),
+    "dimensions": ("verify_slot_indices", torch.zeros((4, 1), dtype=torch.int64)),
+    "token count": ("verify_expected_tokens", torch.zeros(3, dtype=torch.int64)),
+    "position count": ("verify_expected_positions", torch.zeros(5, dtype=torch.int64)),
+    "gaps": ("verify_prev_slot_indices", torch.zeros(8, dtype=torch.int64)[::2]),
+    "num_valid": ("verify_num_valid", torch.zeros(1, dtype=torch.int64)),
+    "enable": ("enable", torch.zeros((), dtype=torch.int32)),
+    "device": ("verify_slot_indices", torch.zeros(4, dtype=torch.int64, device="meta")),
+}
+
+WRITE_FAULTS = {
+    "offsets": ("write_offsets", torch.zeros(2, dtype=torch.int64)),
+    "seeds": ("write_seed_slot_indices", torch.zeros(2, dtype=torch.int32)),
+    "requests": ("write_num_valid_reqs", torch.zeros(2, dtype=torch.int32)),
+}
+
+
+def cases(faults: dict[str, Any]) -> Any:
+    return [pytest.param(*fault, id=name) for name, fault in faults.items()]
+
+
+def verify(context: Any, plan: Any = None) -> None:
+    launch.launch_canary_verify_kernel(
+        context=context,
+        plan=plan or launch.VerifyPlan.allocate(verify_capacity=4, device="cpu"),
+        check_verify_expected_token=False,
+    )
+
+
+@pytest.mark.parametrize(("changes", "name"), cases(CONTEXT_FAULTS))
+def test_unusable_state_is_refused_by_name(changes: dict[str, Any], name: str) -> None:
+    context = make_context(**changes)
+    with pytest.raises(ValueError, match=f"^{name}: "):
+        verify(context)
+    assert not context.kernel_run_counter.any()
+
+
+@pytest.mark.parametrize(("changes", "name"), cases(SOURCE_FAULTS))
+def test_an_unusable_source_is_refused_by_number_and_field(
+    changes: dict[str, Any], name: str
+) -> None:
+    context = make_context(real_kv_sources=[make_source(), make_source(**changes)])
+    with pytest.raises(ValueError, match=rf"^real_kv_sources\[1\]\.{name}: "):
+        verify(context)
+    assert context.kernel_run_counter.tolist() == [0]
+
+
+@pytest.mark.parametrize(("name", "column"), cases(VERIFY_FAULTS))
+def test_an_unusable_verify_plan_is_refused_by_column(name: str, column: torch.Tensor) -> None:
+    plan = launch.VerifyPlan.allocate(verify_capacity=4, device="cpu")
+    with pytest.raises(ValueError, match=f"^{name}: "):
+        verify(make_context(), dataclasses.replace(plan, **{name: column}))
+
+
+@pytest.mark.parametrize(("name", "column"), cases(WRITE_FAULTS))
+def test_an_unusable_write_plan_is_refused_by_column(name: str, column: torch.Tensor) -> None:
+    plan = launch.WritePlan.allocate(write_req_capacity=2, device="cpu")
+    nothing = torch.zeros(0, dtype=torch.int64)
+    with pytest.raises(ValueError, match=f"^{name}: "):
+        launch.launch_canary_write_kernel(
+            context=make_context(),
+            plan=dataclasses.replace(plan, **{name: column}),
+            input_ids=nothing,
+            positions=nothing,
+            out_cache_loc=nothing,
+            enable_write_input_assert=False,
+        )
+
+
+def test_a_list_is_no_tensor() -> None:
+    with pytest.raises(TypeError, match=r"^violation_ring: is a list"):
+        verify(make_context(violation_ring=[[0] * 8]))
+    with pytest.raises(TypeError, match=r"^real_kv_sources\[0\]\.tensor: is a list"):
+        verify(make_context(real_kv_sources=[make_source(tensor=[1])]))
+
+
+def test_a_wider_record_row_and_an_empty_ring_are_accepted() -> None:
+    context = make_context(
+        canary_buf=torch.zeros((8, 48), dtype=torch.uint8),
+        violation_ring=torch.zeros((0, 8), dtype=torch.int64),
+    )
+    verify(context)
+    assert context.kernel_run_counter.tolist() == [1]
