@@ -1,0 +1,176 @@
+"""Mapped columns: windows, the digests under them, and no copy."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from kvaudit.errors import FileCorrupt, FileUnreadable
+from kvaudit.formats import columns, digests
+from kvaudit.formats.reader import read_file
+from kvaudit.formats.snapshot_writer import write_snapshot
+from tests.helpers.arrow_files import snapshot
+
+CHUNK = 1024
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    """Chunks of 1 KiB in writer and reader alike."""
+    monkeypatch.setattr(digests, "CHUNK_BYTES", CHUNK)
+    monkeypatch.setattr(columns, "CHUNK_BYTES", CHUNK)
+    monkeypatch.setattr("kvaudit.formats.column_checks.CHUNK_BYTES", CHUNK)
+
+
+def written(path, num_rows, row_bytes, batch_rows=None):
+    wanted = snapshot(num_rows, row_bytes)
+    write_snapshot(path, wanted, batch_rows=batch_rows)
+    return wanted.kv["kv.k.0"].data, read_file(path).kv["kv.k.0"]
+
+
+@pytest.mark.parametrize("row_bytes", [1, 7, 24, 384, 1000, 1024, 1025, 3000])
+@pytest.mark.parametrize("batch_rows", [None, 11])
+@pytest.mark.usefixtures("small_chunks")
+def test_windows_cover_every_row_once_and_begin_in_one_chunk(tmp_path, row_bytes, batch_rows):
+    data, column = written(tmp_path / "a.arrow", 40, row_bytes, batch_rows)
+    next_row = 0
+    for window in column.windows():
+        assert window.first_row == next_row
+        rows = len(window.data)
+        np.testing.assert_array_equal(window.data, data[next_row : next_row + rows])
+        first = (next_row % (batch_rows or 40)) * row_bytes
+        assert first // CHUNK == (first + (rows - 1) * row_bytes) // CHUNK
+        assert not window.data.flags.writeable
+        next_row += rows
+    assert next_row == 40
+
+
+@pytest.mark.parametrize("row_bytes", [7, 24, 384, 1024, 3000])
+@pytest.mark.usefixtures("small_chunks")
+def test_a_walk_hashes_every_chunk_exactly_once(tmp_path, monkeypatch, row_bytes):
+    data, column = written(tmp_path / "a.arrow", 50, row_bytes)
+    hashed = Counter()
+
+    def counted(content):
+        hashed[bytes(content)] += 1
+        return digests.digest(content)
+
+    monkeypatch.setattr(columns, "digest", counted)
+    for window in column.windows():
+        window.check()
+    flat = data.tobytes()
+    chunks = [flat[first : first + CHUNK] for first in range(0, len(flat), CHUNK)]
+    assert hashed == Counter(chunks)
+
+
+@pytest.mark.parametrize("row_bytes", [24, 384, 3000])
+@pytest.mark.usefixtures("small_chunks")
+def test_a_check_proves_every_byte_of_its_own_window(tmp_path, row_bytes):
+    """A row that crosses into the next chunk is proven even if the next window is skipped."""
+    path = tmp_path / "a.arrow"
+    data, _ = written(path, 50, row_bytes)
+    raw = path.read_bytes()
+    start = raw.index(data.tobytes())
+    for row in range(50):
+        for offset in (0, row_bytes - 1):
+            damaged = bytearray(raw)
+            damaged[start + row * row_bytes + offset] ^= 1
+            path.write_bytes(damaged)
+            column = read_file(path).kv["kv.k.0"]
+            windows = list(column.windows())
+            window = next(w for w in reversed(windows) if w.first_row <= row)
+            with pytest.raises(FileCorrupt) as caught:
+                window.check()
+            assert (caught.value.path, caught.value.column) == (str(path), "kv.k.0")
+            with pytest.raises(FileCorrupt):
+                window.check()
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_threads_share_the_chunks_of_a_walk(tmp_path, monkeypatch):
+    _, column = written(tmp_path / "a.arrow", 500, 384)
+    calls = []
+    monkeypatch.setattr(
+        columns, "digest", lambda content: calls.append(1) or digests.digest(content)
+    )
+    start = threading.Barrier(2)
+
+    def check_all(windows):
+        start.wait()
+        for window in windows:
+            window.check()
+
+    windows = list(column.windows())
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(check_all, windows[part::2]) for part in range(2)]:
+            done.result()
+    assert len(calls) == -(-500 * 384 // CHUNK)
+
+
+def test_a_file_without_digests_has_nothing_to_check(tmp_path):
+    import pyarrow as pa
+
+    from tests.helpers.arrow_files import snapshot_columns, write_by_hand
+
+    columns_by_hand = snapshot_columns(**{"kv.k.0": pa.array([b"ab", b"cd", b"ef"], pa.binary(2))})
+    path = write_by_hand(tmp_path / "a.arrow", "snapshot", columns_by_hand)
+    windows = list(read_file(path).kv["kv.k.0"].windows())
+    windows[0].check()
+    assert windows[0].data.tobytes() == b"abcdef"
+
+
+@pytest.mark.parametrize("bounds", [(0, 40), (0, 0), (3, 9), (9, 33), (39, 40)])
+@pytest.mark.parametrize("batch_rows", [None, 11])
+def test_read_rows_crosses_batches(tmp_path, bounds, batch_rows):
+    data, column = written(tmp_path / "a.arrow", 40, 24, batch_rows)
+    rows = column.read_rows(*bounds)
+    np.testing.assert_array_equal(rows, data[slice(*bounds)])
+    assert not rows.flags.writeable
+
+
+def test_a_column_of_one_batch_is_a_view_of_the_map(tmp_path):
+    _, column = written(tmp_path / "a.arrow", 40, 24)
+    found = read_file(tmp_path / "a.arrow")
+    start = found.kv["kv.k.0"].source.buffer.address
+    end = start + found.kv["kv.k.0"].source.buffer.size
+    arrays = [
+        found.slots,
+        found.canary["k.tail"].read(),
+        found.kv["kv.k.0"].read_rows(0, 40),
+        next(found.kv["kv.v.0"].windows()).data,
+    ]
+    for array in arrays:
+        assert start <= array.ctypes.data < end
+    assert column.num_batches == 1
+
+
+def test_a_flipped_record_is_found_when_the_column_is_read(tmp_path):
+    path = tmp_path / "a.arrow"
+    wanted = snapshot(9)
+    write_snapshot(path, wanted)
+    raw = bytearray(path.read_bytes())
+    raw[raw.index(wanted.canary["k.tail"].values.tobytes()) + 40] ^= 16
+    path.write_bytes(raw)
+    found = read_file(path)
+    with pytest.raises(FileCorrupt) as caught:
+        found.canary["k.tail"].read()
+    assert caught.value.column == "canary.k.tail"
+    next(found.kv["kv.k.0"].windows()).check()
+
+
+def test_a_file_cut_short_while_it_is_open_is_an_error_and_no_crash(tmp_path):
+    path = tmp_path / "a.arrow"
+    _, column = written(path, 4000, 1024)
+    window = next(column.windows())
+    with path.open("r+b") as file:
+        file.truncate(5000)
+    with pytest.raises(FileUnreadable, match="shrank"):
+        window.check()
+    with pytest.raises(FileUnreadable):
+        next(column.windows())
+    with pytest.raises(FileUnreadable):
+        column.read_rows(0, 1)
