@@ -40,8 +40,8 @@ def screen(command: str) -> str:
 
 
 def settled(text: str) -> str:
-    """A screen without the one line that tells of the machine and its speed."""
-    return re.sub(r"^backend .*$", "backend", text, flags=re.MULTILINE)
+    """A screen without the two lines that tell of the machine and its speed."""
+    return re.sub(r"^(backend|self-check) .*$", r"\1", text, flags=re.MULTILINE)
 
 
 def renewed(page: str) -> str:

@@ -28,7 +28,7 @@ def text_lines(report: Report) -> list[Text]:
         coverage_table(report.coverage),
         tag_table(report.tags),
         violation_ring(report),
-        [backend_line(report)],
+        backend_lines(report),
     ]
     lines: list[Text] = []
     for section in filter(None, sections):
@@ -38,16 +38,17 @@ def text_lines(report: Report) -> list[Text]:
     return lines
 
 
-def backend_line(report: Report) -> Text:
-    """Who computed it, why, and how fast."""
-    timing = report.timing
-    parts = [f"backend {report.backend.name} on {printable(report.backend.device)}"]
-    if report.backend.reason:
-        parts.append(printable(report.backend.reason))
-    parts += [f"self-check {report.self_check}", f"{timing.seconds:.2f} s"]
+def backend_lines(report: Report) -> list[Text]:
+    """Who computed it and why, and how fast."""
+    backend, timing = report.backend, report.timing
+    why = f": {backend.reason}" if backend.reason else ""
+    pace = [f"self-check {report.self_check}", f"{timing.seconds:.2f} s"]
     if timing.kv_bytes:
-        parts.append(f"{bytes_label(timing.kv_bytes)} of KV at {timing.gb_per_s:.3g} GB/s")
-    return line((" · ".join(parts), "dim"))
+        pace.append(f"{bytes_label(timing.kv_bytes)} of KV at {timing.gb_per_s:.2f} GB/s")
+    return [
+        line((f"backend {backend.name} ({printable(backend.device)}){printable(why)}", "dim")),
+        line((" · ".join(pace), "dim")),
+    ]
 
 
 def print_lines(

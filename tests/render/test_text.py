@@ -77,6 +77,7 @@ def test_square_brackets_are_no_markup() -> None:
 
 def test_sections_are_parted_by_one_empty_line() -> None:
     plain = [text.plain for text in text_lines(reports.VIOLATIONS)]
+    assert plain[-1] == "self-check passed · 0.50 s · 1.0 GB of KV at 2.00 GB/s"
     titles = [plain[index + 1].split("  ")[0] for index, text in enumerate(plain) if not text]
     assert titles[:-1] == ["not checked", "findings", "coverage", "launches", "violations"]
     assert titles[-1].startswith("backend")

@@ -1,0 +1,375 @@
+"""`kvaudit verify` as a shell sees it: codes, streams, and messages that name what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kvaudit.cli.entry import run
+from kvaudit.cli.exit_code import ExitCode
+from kvaudit.core.plan import PlanDump, PlannedLaunch, VerifyPlan
+from kvaudit.formats.plan_writer import write_plan
+from tests.helpers import dumps
+from tests.helpers.command_line import kvaudit, python
+
+ON_REFERENCE = ("--backend", "reference")
+
+
+def verify(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
+    """Run in this process; returns (code, stdout, stderr)."""
+    code = run(["verify", *ON_REFERENCE, *map(str, args)])
+    shown = capsys.readouterr()
+    return code, shown.out, shown.err
+
+
+@pytest.fixture
+def clean(tmp_path: Path) -> Path:
+    dumps.write(tmp_path / "clean")
+    return tmp_path / "clean"
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    dumps.write(tmp_path / "damaged", pool=dumps.flipped("kv.v.1", slot=3))
+    return tmp_path / "damaged"
+
+
+@pytest.mark.parametrize("backend", ["reference", "cpu", "auto"])
+def test_a_clean_dump_leaves_with_0_and_says_how_much_was_covered(
+    clean: Path, backend: str
+) -> None:
+    done = kvaudit("verify", clean, "--backend", backend)
+    assert done.returncode == ExitCode.CLEAN
+    assert done.stdout.startswith("CLEAN  index 100% · records 100% · bytes 100% · identity - (")
+
+
+def test_a_flipped_bit_leaves_with_1_and_names_slot_page_request_position_and_layer(
+    damaged: Path,
+) -> None:
+    done = kvaudit("verify", damaged, *ON_REFERENCE)
+    assert done.returncode == ExitCode.VIOLATIONS
+    assert done.stdout.startswith("VIOLATIONS  index 100%")
+    assert "  slot 3 (page 1 +1)  request A  position 1\n" in done.stdout
+    assert "    bytes  column_digest  layer 1  kv.v.1\n" in done.stdout
+    assert done.stderr == ""
+
+
+def test_a_snapshot_without_expectations_leaves_with_5_and_says_what_to_pass(
+    clean: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (clean / "target.sequences.arrow").unlink()
+    code, out, _ = verify(capsys, clean)
+    assert code == ExitCode.INCOMPLETE
+    assert out.startswith("INCOMPLETE  index - (no expectations)")
+    assert "pass --expect FILE" in out
+
+
+def test_a_required_family_that_is_not_covered_leaves_with_5(
+    clean: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = verify(capsys, clean, "--require", "identity")
+    assert code == ExitCode.INCOMPLETE
+    assert "identity is required" in out
+
+
+def test_a_backend_that_cannot_run_leaves_with_4(clean: Path) -> None:
+    done = kvaudit("verify", clean, "--backend", "cuda", CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == ExitCode.BACKEND
+    assert done.stdout == ""
+    assert "hint: " in done.stderr
+
+
+def test_violations_win_over_missing_coverage(
+    damaged: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert verify(capsys, damaged, "--require", "identity")[0] == ExitCode.VIOLATIONS
+
+
+def test_exit_zero_leaves_with_0_and_the_same_verdict(
+    damaged: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = verify(capsys, damaged, "--exit-zero")
+    assert code == ExitCode.CLEAN
+    assert out.startswith("VIOLATIONS")
+
+
+def test_json_is_one_document_with_the_code_of_the_process(damaged: Path) -> None:
+    done = kvaudit("verify", damaged, *ON_REFERENCE, "--format", "json")
+    document = json.loads(done.stdout)
+    assert document["exit_code"] == done.returncode == ExitCode.VIOLATIONS
+    assert document["violations"]["rows"][0]["columns"] == ["kv.v.1"]
+    assert document["violations"]["rows"][0]["request_ids"] == ["A"]
+
+
+def test_skipped_bytes_are_said_to_be_left_out(
+    damaged: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = verify(capsys, damaged, "--skip-bytes")
+    assert code == ExitCode.CLEAN
+    assert "bytes - (left out)" in out
+
+
+@pytest.mark.parametrize(
+    ("scope", "code"),
+    [
+        (("--slot", "3"), ExitCode.VIOLATIONS),
+        (("--slot", "4-5"), ExitCode.CLEAN),
+        (("--layer", "1"), ExitCode.VIOLATIONS),
+        (("--layer", "0"), ExitCode.CLEAN),
+        (("--request", "A"), ExitCode.VIOLATIONS),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else value.name,
+)
+def test_the_audit_can_start_from_a_slot_a_layer_or_a_request(
+    damaged: Path, capsys: pytest.CaptureFixture[str], scope: tuple[str, str], code: ExitCode
+) -> None:
+    assert verify(capsys, damaged, *scope)[0] == code
+
+
+def test_an_unknown_request_is_a_usage_error_that_names_the_known_ones(
+    clean: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = verify(capsys, clean, "--request", "B")
+    assert (code, out) == (ExitCode.USAGE, "")
+    assert "'B'" in err
+    assert "hint: the expectations name A" in err
+
+
+def test_a_wrong_token_in_the_sequences_is_found_at_its_row_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dumps.write(tmp_path, owners=dumps.sequences(tokens=(11, 12, 99, 14)))
+    code, out, _ = verify(capsys, tmp_path)
+    assert code == ExitCode.VIOLATIONS
+    assert "violations  1 of 1 shown\n  slot 4 (page 2 +0)  request A  position 2\n" in out
+    assert "verify_token  stored 13  expected 99\n" in out
+
+
+def test_rows_beyond_the_limit_are_counted_and_not_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dumps.write(tmp_path, owners=dumps.sequences(tokens=(91, 92, 93, 94)))
+    code, out, _ = verify(capsys, tmp_path, "--max-violations", "1")
+    assert code == ExitCode.VIOLATIONS
+    assert "violations  1 of 4 shown" in out
+
+
+def test_files_folders_and_expectations_may_be_given_apart(
+    clean: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snapshot, owners = clean / "target.snapshot.arrow", clean / "target.sequences.arrow"
+    elsewhere = tmp_path / "elsewhere.arrow"
+    shutil.move(owners, elsewhere)
+    assert verify(capsys, snapshot)[0] == ExitCode.INCOMPLETE
+    assert verify(capsys, snapshot, elsewhere)[0] == ExitCode.CLEAN
+    assert verify(capsys, snapshot, "--expect", elsewhere)[0] == ExitCode.CLEAN
+
+
+def test_quiet_prints_the_verdict_alone(clean: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = verify(capsys, clean, "--quiet")
+    assert (code, err) == (ExitCode.CLEAN, "")
+    assert out.count("\n") == 1
+
+
+def test_outputs_are_written_beside_stdout_and_never_over_an_input(
+    clean: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = tmp_path / "report.json"
+    assert verify(capsys, clean, "--output", f"json={report}")[0] == ExitCode.CLEAN
+    assert json.loads(report.read_text())["verdict"] == "clean"
+    snapshot = clean / "target.snapshot.arrow"
+    before = snapshot.read_bytes()
+    code, _, err = verify(capsys, clean, "--output", f"json={snapshot}")
+    assert code == ExitCode.USAGE
+    assert "is an input" in err
+    assert snapshot.read_bytes() == before
+
+
+def test_options_come_from_the_environment_and_the_command_line_wins(damaged: Path) -> None:
+    variables = {"KVAUDIT_BACKEND": "reference", "KVAUDIT_FORMAT": "json", "KVAUDIT_LAYER": "0"}
+    assert json.loads(kvaudit("verify", damaged, **variables).stdout)["verdict"] == "clean"
+    done = kvaudit("verify", damaged, "--layer", "1", "--format", "text", **variables)
+    assert done.stdout.startswith("VIOLATIONS")
+
+
+def test_an_audit_never_imports_torch(clean: Path) -> None:
+    code = (
+        f"import sys\nfrom kvaudit.cli.entry import run\ncode = run(['verify', {str(clean)!r}, "
+        "'--backend', 'cpu'])\nprint(code, 'torch' in sys.modules, file=sys.stderr)"
+    )
+    assert python("-c", code).stderr.splitlines()[-1] == "0 False"
+
+
+def test_the_first_compilation_is_announced_on_stderr(clean: Path, tmp_path: Path) -> None:
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    first = kvaudit("verify", clean, "--backend", "cpu", **cache)
+    again = kvaudit("verify", clean, "--backend", "cpu", **cache)
+    assert first.returncode == again.returncode == ExitCode.CLEAN
+    assert first.stderr.count("compiling kernels") == 1
+    assert again.stderr == ""
+
+
+# Invalid input: every one leaves with 3, says where, and nothing of it is a violation.
+
+
+def rewritten(path: Path, change: Callable[[pa.Table], pa.Table], **options: object) -> None:
+    """Write a file again with its table changed and without digests."""
+    with pa.ipc.open_file(path) as reader:
+        table = reader.read_all()
+    table = change(table)
+    metadata = {
+        key: value for key, value in table.schema.metadata.items() if key != b"kvaudit.digests"
+    }
+    table = table.replace_schema_metadata(metadata)
+    with pa.ipc.new_file(path, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(table)
+
+
+def replaced(name: str, values: Sequence[object]) -> Callable[[pa.Table], pa.Table]:
+    def change(table: pa.Table) -> pa.Table:
+        column = table.schema.get_field_index(name)
+        field = table.schema.field(name)
+        return table.set_column(
+            column, pa.field(name, field.type), pa.array(values, type=field.type)
+        )
+
+    return change
+
+
+def missing_file(folder: Path) -> Path:
+    return folder / "none.arrow"
+
+
+def truncated_file(folder: Path) -> Path:
+    path = folder / "target.snapshot.arrow"
+    os.truncate(path, path.stat().st_size // 2)
+    return path
+
+
+def bit_flipped_file(folder: Path) -> Path:
+    path = folder / "target.snapshot.arrow"
+    data = bytearray(path.read_bytes())
+    place = data.rindex(np.arange(16, dtype=np.uint8).tobytes() * 16)
+    data[place + 40] ^= 1
+    path.write_bytes(data)
+    return path
+
+
+def text_file(folder: Path) -> Path:
+    path = folder / "target.snapshot.arrow"
+    path.write_text("not arrow")
+    return path
+
+
+def column_of_the_wrong_type(folder: Path) -> Path:
+    path = folder / "target.snapshot.arrow"
+
+    def change(table: pa.Table) -> pa.Table:
+        return table.set_column(0, "slot", table["slot"].cast(pa.float64()))
+
+    rewritten(path, change)
+    return path
+
+
+def null_in_a_column(folder: Path) -> Path:
+    path = folder / "target.snapshot.arrow"
+    rewritten(path, replaced("slot", [0, 1, None, *range(3, 16)]))
+    return path
+
+
+def compressed_file(folder: Path) -> Path:
+    path = folder / "target.snapshot.arrow"
+    rewritten(path, lambda table: table, compression="zstd")
+    return path
+
+
+def slots_that_do_not_ascend(folder: Path) -> Path:
+    path = folder / "target.snapshot.arrow"
+    rewritten(path, replaced("slot", [0, 1, 2, 2, *range(4, 16)]))
+    return path
+
+
+def two_files_of_one_key(folder: Path) -> Path:
+    shutil.copy(folder / "target.snapshot.arrow", folder / "again.snapshot.arrow")
+    return folder
+
+
+INVALID = {
+    missing_file: ["none.arrow"],
+    truncated_file: ["target.snapshot.arrow"],
+    bit_flipped_file: ["target.snapshot.arrow", "column kv."],
+    text_file: ["target.snapshot.arrow", "Arrow"],
+    column_of_the_wrong_type: ["target.snapshot.arrow", "column slot"],
+    null_in_a_column: ["target.snapshot.arrow", "column slot", "row 2"],
+    compressed_file: ["target.snapshot.arrow", "compressed"],
+    slots_that_do_not_ascend: ["target.snapshot.arrow", "column slot", "row 3"],
+    two_files_of_one_key: ["target.snapshot.arrow", "again.snapshot.arrow", "pairing key"],
+}
+
+
+@pytest.mark.parametrize("damage", INVALID, ids=lambda damage: damage.__name__)
+def test_an_invalid_file_leaves_with_3_and_says_where(
+    clean: Path, damage: Callable[[Path], Path]
+) -> None:
+    path = damage(clean)
+    done = kvaudit("verify", path, *ON_REFERENCE)
+    assert done.returncode == ExitCode.INPUT
+    assert done.stdout == ""
+    for word in INVALID[damage]:
+        assert word in done.stderr
+    assert "hint: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_folder_without_a_snapshot_leaves_with_3(
+    clean: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (clean / "target.snapshot.arrow").unlink()
+    code, _, err = verify(capsys, clean)
+    assert code == ExitCode.INPUT
+    assert "snapshot" in err
+
+
+def test_a_file_without_digests_is_read_and_said_to_be(
+    clean: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rewritten(clean / "target.snapshot.arrow", lambda table: table)
+    code, out, _ = verify(capsys, clean)
+    assert code == ExitCode.CLEAN
+    assert "target.snapshot.arrow: file not checksummed" in out
+
+
+def test_slots_outside_the_pool_are_violations_and_not_input_errors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dumps.write(tmp_path, owners=dumps.sequences(slots=(2, 3, 4, 400)))
+    code, out, _ = verify(capsys, tmp_path)
+    assert code == ExitCode.VIOLATIONS
+    assert "slot 400 (outside the pool)" in out
+    assert "slot_out_of_range" in out
+    assert "KV102 slot-out-of-range" in out
+
+
+def test_a_negative_number_of_entries_checks_nothing_and_says_so(
+    clean: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries = VerifyPlan(
+        verify_slot_indices=np.array(dumps.SLOTS, dtype=np.int64),
+        verify_expected_tokens=np.array(dumps.TOKENS, dtype=np.int64),
+        verify_expected_positions=np.arange(4, dtype=np.int64),
+        verify_prev_slot_indices=np.array([-1, 2, 3, 4], dtype=np.int64),
+        num_valid=-3,
+    )
+    launch = PlannedLaunch(step=1, tags=None, plan=entries, check_verify_expected_token=True)
+    plan = clean / "target.plan.arrow"
+    write_plan(plan, PlanDump(launches=(launch,)))
+    code, out, _ = verify(capsys, clean / "target.snapshot.arrow", "--expect", plan)
+    assert code == ExitCode.INCOMPLETE
+    assert out.startswith("INCOMPLETE")
