@@ -1,0 +1,132 @@
+"""The CUDA backend against the reference, on a device or in a process of the simulator."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kvaudit.backends.cuda import CudaBackend
+from kvaudit.backends.reference import ReferenceBackend
+from kvaudit.constants import LaunchTag
+from kvaudit.core.backend import Backend
+from kvaudit.errors import FileCorrupt
+from kvaudit.kernels.cuda_module import SIMULATED, cuda
+from tests.helpers.kv_columns import WindowedColumn, random_column
+
+runs_kernels = pytest.mark.skipif(
+    not SIMULATED and not cuda.is_available(),
+    reason="no CUDA device; the simulator runs it in a process of its own",
+)
+SIMULATED_FILES = ("test_cuda.py", "test_cuda_staging.py")
+# Simulated kernels multiply numpy scalars, which warn where the mixer wraps.
+OVERFLOWS = "ignore:overflow encountered in scalar multiply:RuntimeWarning"
+NUM_SLOTS = 9
+
+
+@pytest.fixture
+def backend() -> Backend:
+    return CudaBackend(device="the device under test")
+
+
+@runs_kernels
+@pytest.mark.gpu
+@pytest.mark.parametrize(("row_bytes", "read_bytes"), [(32, 32), (48, 20), (7, 7), (16, 0)])
+def test_fold_equals_the_reference_on_sparse_rows(
+    backend: Backend, row_bytes: int, read_bytes: int
+) -> None:
+    column = random_column(num_rows=20, row_bytes=row_bytes, read_bytes=read_bytes, window_rows=3)
+    rows = np.array([0, 2, 3, 4, 11, 19])
+    np.testing.assert_array_equal(backend.fold(column, rows), ReferenceBackend().fold(column, rows))
+    assert sorted(column.checked) == [0, 3, 9, 18]
+
+
+@runs_kernels
+@pytest.mark.gpu
+def test_columns_of_growing_rows_share_one_backend(backend: Backend) -> None:
+    for row_bytes in (64, 16, 4096):
+        column = random_column(num_rows=6, row_bytes=row_bytes, read_bytes=16, window_rows=2)
+        rows = np.arange(6)
+        np.testing.assert_array_equal(
+            backend.fold(column, rows), ReferenceBackend().fold(column, rows)
+        )
+
+
+@runs_kernels
+@pytest.mark.gpu
+def test_a_digest_that_differs_is_raised_and_the_backend_goes_on(backend: Backend) -> None:
+    sound = random_column(num_rows=12, row_bytes=16, read_bytes=16, window_rows=2)
+    corrupt = WindowedColumn(data=sound.data, read_bytes=16, window_rows=2, corrupt=3)
+    rows = np.arange(12)
+    with pytest.raises(FileCorrupt):
+        backend.fold(corrupt, rows)
+    np.testing.assert_array_equal(backend.fold(sound, rows), ReferenceBackend().fold(sound, rows))
+
+
+@runs_kernels
+@pytest.mark.gpu
+@pytest.mark.parametrize("has_hashes", [False, True])
+@pytest.mark.parametrize("num_entries", [0, 25])
+def test_verify_gives_the_references_bits(
+    backend: Backend, has_hashes: bool, num_entries: int
+) -> None:
+    random = np.random.default_rng(4)
+    arguments = {
+        "records": random.integers(-2, 3, (NUM_SLOTS, 4)),
+        "slot_indices": random.integers(-2, NUM_SLOTS + 2, num_entries),
+        "expected_tokens": random.integers(-2, 3, num_entries),
+        "expected_positions": random.integers(-2, 3, num_entries),
+        "prev_slot_indices": random.integers(-2, NUM_SLOTS + 2, num_entries),
+        "real_kv_hashes": random.integers(0, 3, num_entries).astype(np.uint64),
+        "tag": LaunchTag.TAIL_K_FULL,
+        "check_expected_token": True,
+    }
+    if not has_hashes:
+        arguments["real_kv_hashes"] = None
+    reasons = backend.verify(**arguments)
+    np.testing.assert_array_equal(reasons, ReferenceBackend().verify(**arguments))
+    assert reasons.dtype == np.uint32
+
+
+@runs_kernels
+@pytest.mark.gpu
+def test_combine_and_slot_hashes_equal_the_reference(backend: Backend) -> None:
+    random = np.random.default_rng(6)
+    sources = [random.integers(0, 2**63, 10).astype(np.uint64) for _ in range(3)]
+    np.testing.assert_array_equal(backend.combine(sources), ReferenceBackend().combine(sources))
+    records = random.integers(-9, 9, (NUM_SLOTS, 4))
+    slots = np.array([-1, 3, 8, 0])
+    np.testing.assert_array_equal(
+        backend.slot_hashes(records, slots), ReferenceBackend().slot_hashes(records, slots)
+    )
+
+
+@runs_kernels
+@pytest.mark.gpu
+def test_kernels_compile_before_the_first_job(backend: Backend) -> None:
+    backend.compile_kernels()
+    assert backend.name == "cuda"
+    assert backend.device == "the device under test"
+
+
+@pytest.mark.skipif(SIMULATED, reason="this is the simulator's process")
+def test_these_tests_pass_in_the_simulator() -> None:
+    folder = Path(__file__).parent
+    done = subprocess.run(
+        [
+            sys.executable,
+            *("-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider", "-W", OVERFLOWS),
+            *(str(folder / name) for name in SIMULATED_FILES),
+        ],
+        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^14 passed, 1 deselected", done.stdout, re.MULTILINE), done.stdout
