@@ -27,7 +27,8 @@ class CoverageGaps:
         unstamped_columns: canary and stamped columns that are zero throughout.
         never_stamped_slots: planned slots whose stamped_step is -1, shape [n], int64, ascending.
         mid_step: whether the dump was taken in mid-step, so that bytes are not judged.
-        mid_step_columns: slots, ascending, where a column differs, by column; mid_step alone.
+        mid_step_columns: slots where a column differs, by column; shape [n] each, int64, ascending;
+            mid_step alone.
         mid_step_slots: slots with any such difference, exact.
         mid_step_entries: entries whose combined hash differs; mid_step alone.
     """
@@ -52,7 +53,7 @@ class PoolEvidence:
         reserved_slots: slots that hold no sequence.
         position_offset: what the engine added to each position.
         row_slots: slot of each row of the snapshot, shape [num_rows], int64, ascending.
-        columns: the snapshot's evidence columns, shape [num_rows] each.
+        columns: the snapshot's evidence columns, shape [num_rows] each, of their own dtype.
         sequences: every sequence of the pool; None without any.
         launches: the plan's launches that were judged, disabled ones included.
         window: window that bounds this pool's positions; None for all.

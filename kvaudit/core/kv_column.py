@@ -112,7 +112,7 @@ class ComputedColumn:
 
     Fields:
         name: the column's name.
-        compute: gives the values, shape [num_rows] or [num_rows, 4].
+        compute: gives the values, shape [num_rows] or [num_rows, 4], the column's own dtype.
     """
 
     name: str
