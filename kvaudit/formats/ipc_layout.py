@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -24,6 +25,7 @@ MAGIC: Final = b"ARROW1"
 SCHEMA_OFFSET: Final = 8
 _TRAILER_BYTES: Final = 4 + len(MAGIC)
 _CONTINUATION: Final = 0xFFFF_FFFF
+_UINT32: Final = 0xFFFF_FFFF
 
 # Field numbers of the tables of Arrow's File.fbs and Message.fbs.
 _FOOTER_DICTIONARIES, _FOOTER_BATCHES = 2, 3
@@ -126,19 +128,29 @@ def read_layout(content: memoryview, path: str) -> IpcLayout:
     """
     whole = _Region(content, path)
     footer = _footer(whole)
-    dictionaries = footer.structs(_FOOTER_DICTIONARIES, _BLOCK_BYTES).tolist()
-    batches = footer.structs(_FOOTER_BATCHES, _BLOCK_BYTES).tolist()
-    num_blocks = len(dictionaries) + len(batches)
+    dictionary_blocks = footer.structs(_FOOTER_DICTIONARIES, _BLOCK_BYTES)
+    batch_blocks = footer.structs(_FOOTER_BATCHES, _BLOCK_BYTES)
+    num_blocks = len(dictionary_blocks) + len(batch_blocks)
     if num_blocks > MAX_BATCHES:
         raise LimitExceeded(f"{num_blocks} batches; at most {MAX_BATCHES} are read", path=path)
+    dictionaries, batches = dictionary_blocks.tolist(), batch_blocks.tolist()
     for block in dictionaries:
         _check_block(whole, block, _HEADER_DICTIONARY)
     batch_rows = tuple(_check_block(whole, block, _HEADER_BATCH) for block in batches)
-    if sum(body_bytes for _, _, body_bytes in dictionaries + batches) > len(content):
+    if _overlap(dictionaries + batches):
         raise whole.damaged("its batches overlap")
     if sum(batch_rows) > MAX_ROWS:
         raise LimitExceeded(f"{sum(batch_rows)} rows; at most {MAX_ROWS} are read", path=path)
     return IpcLayout(batch_rows=batch_rows, num_dictionaries=len(dictionaries))
+
+
+def _overlap(blocks: list[list[int]]) -> bool:
+    """Whether two batches share bytes of the file."""
+    spans = sorted(
+        (offset, offset + (header_bytes & _UINT32) + body_bytes)
+        for offset, header_bytes, body_bytes in blocks
+    )
+    return any(span[1] > following[0] for span, following in pairwise(spans))
 
 
 def _footer(whole: _Region) -> _Table:
@@ -156,7 +168,7 @@ def _check_block(whole: _Region, block: list[int], header_type: int) -> int:
     """Check one batch of the footer; returns its rows."""
     offset, header_bytes, body_bytes = block
     # The word in the middle of a block is an int32 and its padding.
-    header_bytes &= 0xFFFF_FFFF
+    header_bytes &= _UINT32
     message_bytes = whole.word("<I", offset)
     prefix_bytes = 4
     if message_bytes == _CONTINUATION:
