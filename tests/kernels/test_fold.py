@@ -1,0 +1,189 @@
+"""`fold`: the bytes of slots, in any geometry and at any alignment, and their combination."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.helpers import hand_oracle
+from tests.kernels.implementations import IMPLEMENTATIONS, IN_SIMULATOR
+
+pytestmark = pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+
+FIFTEEN_UP = np.arange(16, dtype=np.uint8)
+
+
+def source_hashes(implementation, source, slots, geometry):
+    """Source hashes of slots; geometry: page_size, num_bytes_per_token, read_bytes."""
+    page_size, num_bytes_per_token, read_bytes = geometry
+    hashes = np.full(len(slots), 7, dtype=np.uint64)
+    implementation.run(
+        "fold",
+        source_bytes=source,
+        slot_indices=np.array(slots, dtype=np.int64),
+        source_hashes=hashes,
+        page_size=page_size,
+        num_bytes_per_token=num_bytes_per_token,
+        read_bytes=read_bytes,
+    )
+    return [int(value) for value in hashes]
+
+
+def combined(implementation, sources):
+    """real_kv_hash of each slot from the hashes of its sources."""
+    real_kv_hashes = np.zeros(len(sources[0]), dtype=np.uint64)
+    for hashes in sources:
+        implementation.run(
+            "fold",
+            "launch_combine",
+            source_hashes=np.array(hashes, dtype=np.uint64),
+            real_kv_hashes=real_kv_hashes,
+        )
+    return [int(value) for value in real_kv_hashes]
+
+
+def oracle_hashes(source, slots, geometry):
+    page_size, num_bytes_per_token, read_bytes = geometry
+    wanted = []
+    for slot in slots:
+        data = b""
+        if 0 <= slot < source.shape[0] * page_size:
+            start = slot % page_size * num_bytes_per_token
+            data = source[slot // page_size].tobytes()[start : start + read_bytes]
+        wanted.append(hand_oracle.fold(data))
+    return wanted
+
+
+def random_source(num_rows, row_bytes, seed=0):
+    generator = np.random.default_rng(seed)
+    return generator.integers(0, 256, (num_rows, row_bytes), dtype=np.uint8)
+
+
+# By hand
+
+
+def test_fold_of_zero_bytes_is_zero(implementation):
+    assert source_hashes(implementation, np.zeros((2, 32), np.uint8), [0, 1], (1, 32, 32)) == [0, 0]
+
+
+def test_fold_of_a_slot_outside_the_source_is_zero(implementation):
+    source = np.ones((3, 16), dtype=np.uint8)
+    slots = [-1, -(2**63), 6, 2**63 - 1, 5]
+    hashes = source_hashes(implementation, source, slots, (2, 8, 8))
+    assert hashes == [0, 0, 0, 0, hand_oracle.fold(b"\1" * 8)]
+
+
+def test_fold_of_a_source_without_rows_is_zero(implementation):
+    assert source_hashes(implementation, np.zeros((0, 16), np.uint8), [0, 1], (1, 16, 16)) == [0, 0]
+
+
+def test_fold_of_no_slots_writes_nothing(implementation):
+    assert source_hashes(implementation, np.ones((1, 16), np.uint8), [], (1, 16, 16)) == []
+
+
+def test_fold_of_nothing_read_is_zero(implementation):
+    assert source_hashes(implementation, np.ones((1, 16), np.uint8), [0], (1, 16, 0)) == [0]
+
+
+def test_fold_pads_a_ragged_word_with_zeros(implementation):
+    source = np.arange(1, 14, dtype=np.uint8).reshape(1, 13)
+    wanted = hand_oracle.fold(bytes(range(1, 14)) + b"\0\0\0")
+    assert source_hashes(implementation, source, [0], (1, 13, 13)) == [wanted]
+
+
+# Pins: CASES.md 2
+
+
+def test_fold_of_sixteen_ascending_bytes_is_the_pinned_hash(implementation):
+    hashes = source_hashes(implementation, FIFTEEN_UP.reshape(1, 16), [0], (1, 16, 16))
+    assert hashes == [0x447F1B95028CE131]
+    assert combined(implementation, [hashes]) == [0xD6D75024DFD6C30C]
+    assert combined(implementation, [hashes, hashes]) == [0xCD98CAD44BCDA2EA]
+
+
+def test_fold_with_the_wrong_page_size_reads_the_permutation_of_case_t29(implementation):
+    """Pages of 4 slots of 16 bytes, read as pages of 2: f(s) = 4 * (s // 2) + s % 2."""
+    source = random_source(4, 64)
+    truth = source_hashes(implementation, source, list(range(16)), (4, 16, 16))
+    misread = source_hashes(implementation, source, list(range(8)), (2, 16, 16))
+    assert misread == [truth[slot] for slot in (0, 1, 4, 5, 8, 9, 12, 13)]
+
+
+def test_fold_of_the_first_sixteen_bytes_is_blind_behind_them_as_case_t31(implementation):
+    source = random_source(2, 32)
+    damaged = source.copy()
+    damaged[1, 20] ^= 1
+    partial, full = (1, 32, 16), (1, 32, 32)
+    assert source_hashes(implementation, source, [1], partial) == source_hashes(
+        implementation, damaged, [1], partial
+    )
+    assert source_hashes(implementation, source, [1], full) != source_hashes(
+        implementation, damaged, [1], full
+    )
+
+
+# Differential
+
+
+@given(
+    num_rows=st.integers(1, 5),
+    page_size=st.integers(1, 4),
+    num_bytes_per_token=st.integers(1, 40),
+    offset=st.integers(0, 9),
+    gap=st.integers(0, 17),
+    data=st.data(),
+)
+def test_fold_agrees_with_the_hand_oracle_in_any_geometry(
+    implementation, num_rows, page_size, num_bytes_per_token, offset, gap, data
+):
+    read_bytes = data.draw(st.integers(0, num_bytes_per_token))
+    slots = data.draw(st.lists(st.integers(-2, num_rows * page_size + 2), max_size=40))
+    row_bytes = page_size * num_bytes_per_token
+    memory = random_source(1, offset + num_rows * (row_bytes + gap)).ravel()
+    source = memory[offset:].reshape(num_rows, row_bytes + gap)[:, :row_bytes]
+    geometry = (page_size, num_bytes_per_token, read_bytes)
+    assert source_hashes(implementation, source, slots, geometry) == oracle_hashes(
+        source, slots, geometry
+    )
+
+
+@pytest.mark.parametrize("read_words", [1, 7, 8, 63, 64, 65, 127, 130])
+@pytest.mark.parametrize("num_slots", [1, 31, 33])
+def test_fold_agrees_with_the_hand_oracle_around_a_tile(implementation, read_words, num_slots):
+    num_slots = min(num_slots, 3) if IN_SIMULATOR else num_slots
+    source = random_source(num_slots, 130 * 8)
+    geometry = (1, 130 * 8, read_words * 8)
+    slots = list(range(num_slots))[::-1]
+    assert source_hashes(implementation, source, slots, geometry) == oracle_hashes(
+        source, slots, geometry
+    )
+
+
+@given(
+    sources=st.lists(
+        st.lists(st.integers(0, 2**64 - 1), min_size=3, max_size=3), min_size=1, max_size=4
+    )
+)
+def test_combine_agrees_with_the_hand_oracle(implementation, sources):
+    wanted = [hand_oracle.combined(hashes) for hashes in zip(*sources, strict=True)]
+    assert combined(implementation, sources) == wanted
+
+
+# Invariants
+
+
+def test_fold_is_the_same_in_every_memory_form(implementation):
+    source = random_source(6, 48)
+    slots = list(range(12))
+    geometry = (2, 24, 24)
+    wanted = source_hashes(implementation, source, slots, geometry)
+    wide = random_source(6, 80, seed=1)
+    wide[:, 8:56] = source
+    shifted = np.zeros(6 * 48 + 1, np.uint8)[1:].reshape(6, 48)
+    shifted[:] = source
+    read_only = source.copy()
+    read_only.flags.writeable = False
+    for form in (wide[:, 8:56], shifted, read_only):
+        assert source_hashes(implementation, form, slots, geometry) == wanted

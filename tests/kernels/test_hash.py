@@ -1,0 +1,105 @@
+"""`hash`: the mixer, the link of a chain, and the anchor."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kvaudit.constants import CHAIN_ANCHOR
+from tests.helpers import hand_oracle
+from tests.kernels.implementations import IMPLEMENTATIONS, REFERENCE
+from tests.kernels.launches import arguments, assert_same_outcome, outcome
+
+pytestmark = pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+
+WORD = st.integers(0, 2**64 - 1)
+
+
+def slot_hashes(implementation, records, slots):
+    launch = arguments(
+        canary_records=np.asarray(records, dtype=np.uint64).reshape(-1, 4),
+        slot_indices=slots,
+        slot_hashes=[1] * len(slots),
+    )
+    return [int(value) for value in outcome(implementation, "hash", launch)["slot_hashes"]]
+
+
+# By hand
+
+
+def test_hash_of_any_negative_slot_is_the_anchor(implementation):
+    slots = [-1, -2, -(2**63)]
+    assert slot_hashes(implementation, [[1, 2, 3, 4]], slots) == [0xDE7FAE23A9A1B716] * 3
+
+
+def test_hash_of_a_zero_record_is_zero(implementation):
+    assert slot_hashes(implementation, [[0, 0, 0, 0]], [0]) == [0]
+
+
+def test_hash_ignores_the_real_kv_hash(implementation):
+    one, other = slot_hashes(implementation, [[5, 6, 7, 8], [5, 6, 7, 9]], [0, 1])
+    assert one == other
+
+
+def test_hash_of_no_slots_writes_nothing(implementation):
+    assert slot_hashes(implementation, [[1, 2, 3, 4]], []) == []
+
+
+# Pins: CASES.md 2
+
+
+@pytest.mark.parametrize(
+    ("tokens", "prev_hashes"),
+    [
+        (
+            [11, 12, 13, 14],
+            [
+                0xDE7FAE23A9A1B716,
+                0x89CD2ABFBEBC0649,
+                0x13F5BAAFE6EF85D6,
+                0x86BD2A2B9B320591,
+                0x4AC7BBB4E3644018,
+            ],
+        ),
+        (
+            [21, 22, 23, 24],
+            [0xDE7FAE23A9A1B716, 0x37FCA5A47DCA7665, 0x6B7B87C0703B2023, 0x7BE47DBB74D425A4],
+        ),
+    ],
+    ids=["A", "B"],
+)
+def test_hash_links_the_chains_of_fixture_f(implementation, tokens, prev_hashes):
+    records = [[token, position, 0, 0] for position, token in enumerate(tokens)]
+    chain = slot_hashes(implementation, records, [-1])
+    for position, record in enumerate(records):
+        record[2] = chain[-1]
+        chain += slot_hashes(implementation, records, [position])
+    assert chain[: len(prev_hashes)] == prev_hashes
+
+
+# Differential
+
+
+@given(records=st.lists(st.tuples(WORD, WORD, WORD, WORD), min_size=1, max_size=8), data=st.data())
+def test_hash_agrees_with_the_hand_oracle(implementation, records, data):
+    slots = data.draw(st.lists(st.integers(-3, len(records) - 1), max_size=12))
+    wanted = [
+        CHAIN_ANCHOR if slot < 0 else hand_oracle.link(hand_oracle.Record(*records[slot]))
+        for slot in slots
+    ]
+    assert slot_hashes(implementation, records, slots) == wanted
+
+
+# Invariants
+
+
+def test_hash_of_strided_rows_equals_that_of_packed_ones(implementation):
+    wide = np.arange(1, 61, dtype=np.uint64).reshape(10, 6)
+    slots = list(range(10))
+    launch = arguments(canary_records=wide, slot_indices=slots, slot_hashes=[0] * 10)
+    strided = arguments(canary_records=wide[:, :4], slot_indices=slots, slot_hashes=[0] * 10)
+    wanted = outcome(REFERENCE, "hash", launch)
+    assert_same_outcome(implementation, outcome(implementation, "hash", launch), wanted)
+    assert_same_outcome(implementation, outcome(implementation, "hash", strided), wanted)
