@@ -1,0 +1,140 @@
+"""One pool: what a row writes, what a dump names, what is saved and when."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from kvaudit.capture.layouts import GatheredColumn
+from kvaudit.capture.pool_recorder import PoolRecorder, PoolRow, RecordedPool
+from kvaudit.constants import NO_SEED
+from kvaudit.core.kv_column import ArrayKvColumn
+from kvaudit.core.snapshot import PoolKey
+from kvaudit.errors import ConfigError
+
+KEY = PoolKey(step=1)
+
+
+def row(request_id: str, positions: range, slots: list[int], **known: object) -> PoolRow:
+    return PoolRow(
+        request_id=request_id,
+        positions=positions,
+        tokens=np.array([10 * position for position in positions]),
+        slots=np.array(slots),
+        known_tokens=known.get("tokens"),
+        prompt_len=known.get("prompt_len", -1),
+    )
+
+
+@pytest.fixture
+def pool() -> RecordedPool:
+    kv = [(torch.zeros(16, 4), torch.ones(16, 4))]
+    return RecordedPool(kv=kv, layout="slot dim", page_size=4, reserved_slots="0-3")
+
+
+def run(recorder: PoolRecorder, *rows: PoolRow, step: int = 1) -> None:
+    recorder.before_forward(rows, KEY)
+    recorder.after_forward(step)
+
+
+def dumped(recorder: PoolRecorder):
+    return recorder.dump(KEY, request_ids=None, content="bytes")
+
+
+def test_a_chain_goes_on_from_the_slot_before_it() -> None:
+    chain = row("a", range(2, 4), [4, 5, 6, 7]).chain()
+    assert chain.seed_slot_idx == 5
+    assert chain.slots.tolist() == [6, 7]
+    assert chain.positions.tolist() == [2, 3]
+    assert chain.tokens.tolist() == [20, 30]
+
+
+def test_a_chain_starts_at_position_zero() -> None:
+    chain = row("a", range(2), [4, 5]).chain()
+    assert chain.seed_slot_idx == NO_SEED
+    assert chain.slots.tolist() == [4, 5]
+
+
+def test_positions_that_left_the_window_within_the_step_are_not_written() -> None:
+    chain = row("a", range(1, 6), [4, 5]).chain()
+    assert chain.positions.tolist() == [4, 5]
+    assert chain.tokens.tolist() == [40, 50]
+    assert chain.seed_slot_idx == NO_SEED
+
+
+def test_a_table_is_as_long_as_what_was_run(pool: RecordedPool) -> None:
+    recorder = PoolRecorder(pool, content="bytes")
+    recorder.before_forward([row("a", range(3), [4, 5, 6])], KEY)
+    assert dumped(recorder).sequences.num_sequences == 0
+    recorder.after_forward(1)
+    assert dumped(recorder).sequences.slots_of(0).tolist() == [4, 5, 6]
+
+
+def test_a_forward_that_failed_leaves_no_trace(pool: RecordedPool) -> None:
+    recorder = PoolRecorder(pool, content="bytes")
+    recorder.before_forward([row("a", range(3), [4, 5, 6])], KEY)
+    run(recorder, row("b", range(2), [8, 9]))
+    assert list(dumped(recorder).sequences.request_ids) == ["b"]
+    assert recorder.num_stamped == 2
+
+
+def test_a_dump_gathers_only_when_it_is_read_and_a_saved_one_at_once(pool: RecordedPool) -> None:
+    recorder = PoolRecorder(pool, content="bytes")
+    run(recorder, row("a", range(2), [4, 5]))
+    assert isinstance(dumped(recorder).snapshot.kv["kv.k.0"], GatheredColumn)
+    recorder.forget("a")
+    run(recorder, row("b", range(1), [5]), step=2)
+    (saved,) = recorder.given_away
+    assert isinstance(saved.snapshot.kv["kv.k.0"], ArrayKvColumn)
+
+
+def test_requests_that_finished_together_are_saved_together(pool: RecordedPool) -> None:
+    recorder = PoolRecorder(pool, content="bytes")
+    run(recorder, row("a", range(2), [4, 5]), row("b", range(2), [8, 9]))
+    for request_id in ("a", "b"):
+        recorder.forget(request_id)
+    run(recorder, row("c", range(2), [5, 8]), step=2)
+    (saved,) = recorder.given_away
+    assert list(saved.sequences.request_ids) == ["a", "b"]
+    assert saved.snapshot.slots.tolist() == [4, 5, 8, 9]
+    assert list(dumped(recorder).sequences.request_ids) == ["c", "a"]
+
+
+def test_a_sequence_is_saved_once_and_shrinks_with_each_slot_it_loses(pool: RecordedPool) -> None:
+    recorder = PoolRecorder(pool, content="bytes")
+    run(recorder, row("a", range(4), [4, 5, 6, 7]))
+    recorder.forget("a")
+    for step, slot in ((2, 7), (3, 5)):
+        run(recorder, row(f"b{step}", range(1), [slot]), step=step)
+    assert len(recorder.given_away) == 1
+    sequences = dumped(recorder).sequences
+    cached = list(sequences.request_ids).index("a")
+    assert sequences.states[cached] == "cached"
+    assert sequences.kv_lens[cached] == 1
+
+
+def test_a_live_request_is_never_saved_away(pool: RecordedPool) -> None:
+    """Its slots being written by another is a fault that the audit must see."""
+    recorder = PoolRecorder(pool, content="bytes")
+    run(recorder, row("a", range(2), [4, 5]))
+    run(recorder, row("b", range(1), [5]), step=2)
+    assert not recorder.given_away
+    assert dumped(recorder).sequences.slots_of(0).tolist() == [4, 5]
+
+
+def test_updates_of_a_request_that_is_not_live_are_ignored(pool: RecordedPool) -> None:
+    recorder = PoolRecorder(pool, content="bytes")
+    recorder.update("nobody", known_tokens=np.array([1]), slots=np.array([4]))
+    recorder.forget("nobody")
+    assert dumped(recorder).sequences.num_sequences == 0
+
+
+def test_slots_past_the_pool_are_refused(pool: RecordedPool) -> None:
+    recorder = PoolRecorder(pool, content="bytes")
+    run(recorder, row("a", range(1), [4]))
+    outside = np.array([16])
+    with pytest.raises(ConfigError, match=r"^a: slot 16 of pool FULL"):
+        recorder.update("a", known_tokens=None, slots=outside)
+    with pytest.raises(ConfigError, match=r"^dst: slot 16 of pool FULL"):
+        recorder.copy_slots(np.array([4]), outside, step=1, key=KEY)
