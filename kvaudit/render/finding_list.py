@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from rich.text import Text
 
@@ -11,7 +12,9 @@ from kvaudit.render.labels import count_label, listed, ranges_label
 from kvaudit.render.lines import aligned, heading, line
 from kvaudit.render.printable import printable
 
-SEVERITY_STYLES = {
+MAX_EXAMPLES: Final = 3
+MAX_RANGES: Final = 8
+SEVERITY_STYLES: Final = {
     Severity.ERROR: "bold red",
     Severity.WARNING: "bold yellow",
     Severity.NOTE: "cyan",
@@ -37,23 +40,44 @@ def _finding(finding: Finding) -> list[Text]:
         indent=1,
     )
     facts = [
-        ("pool", _pool(finding)),
-        ("slots", f"{ranges_label(finding.slots)} ({count_label(len(finding.slots), 'slot')})"),
+        ("pool", "" if finding.rank is None else f"{printable(finding.pool)} rank {finding.rank}"),
+        ("slots", _slots(finding)),
         ("requests", listed(finding.request_ids)),
-        ("evidence", listed([f"{name} {value}" for name, value in finding.evidence.items()])),
+        *_evidence(finding.evidence),
         ("or", listed(finding.alternatives)),
         ("settled by", printable(finding.settled_by)),
     ]
-    present = {
-        "pool": finding.rank is not None,
-        "slots": bool(finding.slots),
-        "requests": bool(finding.request_ids),
-        "evidence": bool(finding.evidence),
-        "or": bool(finding.alternatives),
-        "settled by": bool(finding.settled_by),
-    }
-    return [first, *aligned([fact for fact in facts if present[fact[0]]], indent=3)]
+    return [first, *aligned([fact for fact in facts if fact[1]], indent=3)]
 
 
-def _pool(finding: Finding) -> str:
-    return printable(finding.pool) + f" rank {finding.rank}"
+def _slots(finding: Finding) -> str:
+    """The slots in ranges; a rule that lists some of them counts all in its evidence."""
+    if not finding.slots:
+        return ""
+    count = finding.evidence.get("num_slots", len(finding.slots))
+    return f"{ranges_label(finding.slots, most=MAX_RANGES)} ({count_label(count, 'slot')})"
+
+
+def _evidence(evidence: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """A line for what is counted, and one for each of the first examples."""
+    counted = [
+        f"{name} {_nested(value)}"
+        for name, value in evidence.items()
+        if name not in ("num_slots", "examples")
+    ]
+    yield ("evidence", ", ".join(counted))
+    for example in evidence.get("examples", ())[:MAX_EXAMPLES]:
+        yield ("for example", _words(example))
+
+
+def _words(value: object) -> str:
+    """A JSON value as words: `slot 4, owners (request_id A, position 2)`."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{printable(str(name))} {_nested(item)}" for name, item in value.items())
+    if isinstance(value, list | tuple):
+        return " ".join(_nested(item) for item in value)
+    return printable(str(value))
+
+
+def _nested(value: object) -> str:
+    return f"({_words(value)})" if isinstance(value, Mapping) else _words(value)

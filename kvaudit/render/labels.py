@@ -42,15 +42,16 @@ def listed(values: Sequence[object], *, most: int = 8) -> str:
     return f"{words} and {rest:,} more" if rest > 0 else words
 
 
-def ranges_label(numbers: Iterable[int]) -> str:
-    """Ascending whole numbers with runs folded: `0-15,17`."""
+def ranges_label(numbers: Iterable[int], *, most: int | None = None) -> str:
+    """Ascending whole numbers with runs folded: `0-15,17`; past `most` runs only `...`."""
     runs: list[list[int]] = []
     for number in sorted(set(numbers)):
         if runs and number == runs[-1][1] + 1:
             runs[-1][1] = number
         else:
             runs.append([number, number])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+    words = [str(a) if a == b else f"{a}-{b}" for a, b in runs[:most]]
+    return ",".join([*words, "..."] if len(runs) > len(words) else words)
 
 
 def column_labels(columns: Sequence[str]) -> tuple[str, str]:

@@ -160,7 +160,19 @@ VIOLATIONS = Report(
             slots=(4103, 4104, 4105, 4110),
             request_ids=("req-3", "req-9"),
             pool="FULL",
-            evidence={"positions": "39 and 12"},
+            evidence={
+                "num_slots": 4,
+                "step": 120,
+                "examples": [
+                    {
+                        "slot": 4103,
+                        "owners": [
+                            {"request_id": "req-3", "position": 39},
+                            {"request_id": "req-9", "position": 12},
+                        ],
+                    },
+                ],
+            },
             alternatives=("KV203",),
             settled_by="the allocator's owner column",
         ),

@@ -20,10 +20,10 @@ def test_no_findings_take_no_line() -> None:
 def test_a_finding_names_rule_slots_requests_and_what_settles_it() -> None:
     texts = shown(ALIAS)
     assert texts[1].startswith("  error  KV101 slot-alias: slot 4103 (page 256 +7)")
-    assert "      slots       4103-4105,4110 (4 slots)" in texts
-    assert "      requests    req-3, req-9" in texts
-    assert "      or          KV203" in texts
-    assert "      settled by  the allocator's owner column" in texts
+    assert "      slots        4103-4105,4110 (4 slots)" in texts
+    assert "      requests     req-3, req-9" in texts
+    assert "      or           KV203" in texts
+    assert "      settled by   the allocator's owner column" in texts
 
 
 def test_an_alternative_is_called_one() -> None:
@@ -40,4 +40,17 @@ def test_an_empty_fact_takes_no_line() -> None:
 
 
 def test_the_rank_is_named_where_there_is_one() -> None:
-    assert "      pool        FULL rank 3" in shown(replace(ALIAS, rank=3))
+    assert "      pool         FULL rank 3" in shown(replace(ALIAS, rank=3))
+
+
+def test_examples_are_words_and_the_first_few_alone() -> None:
+    example = ALIAS.evidence["examples"][0]
+    shown_once = "      for example  slot 4103, owners (request_id req-3, position 39) (request_id "
+    assert sum(text.startswith(shown_once) for text in shown(ALIAS)) == 1
+    many = replace(ALIAS, evidence={"examples": [example] * 9})
+    assert sum(text.startswith("      for example") for text in shown(many)) == 3
+
+
+def test_the_exact_count_of_slots_is_that_of_the_evidence() -> None:
+    listed = replace(ALIAS, slots=tuple(range(0, 40, 2)), evidence={"num_slots": 5000})
+    assert any("0,2,4,6,8,10,12,14,... (5,000 slots)" in text for text in shown(listed))

@@ -53,6 +53,8 @@ def test_counts_carry_their_noun() -> None:
 def test_runs_are_folded() -> None:
     assert ranges_label([3, 1, 2, 7, 9, 10]) == "1-3,7,9-10"
     assert ranges_label([]) == ""
+    assert ranges_label([1, 3, 4, 6], most=2) == "1,3-4,..."
+    assert ranges_label([1, 3, 4], most=2) == "1,3-4"
 
 
 def test_long_lists_say_how_many_they_leave_out() -> None:
