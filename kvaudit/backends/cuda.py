@@ -13,7 +13,8 @@ from kvaudit.backends.cuda_staging import Staging
 from kvaudit.backends.kernel_backend import AuditKernels, KernelBackend
 from kvaudit.backends.window_walk import wanted_windows
 from kvaudit.core.kv_column import WINDOW_BYTES, KvColumn
-from kvaudit.kernels.cuda_module import cuda, on_stream
+from kvaudit.kernels.compilation import are_cached
+from kvaudit.kernels.cuda_module import SIMULATED, cuda, on_stream
 from kvaudit.kernels.fold import numba_cuda as fold_kernels
 from kvaudit.kernels.hash import numba_cuda as hash_kernels
 from kvaudit.kernels.verify import numba_cuda as verify_kernels
@@ -49,6 +50,11 @@ class CudaBackend(KernelBackend):
 
     def _errors_translated(self) -> AbstractContextManager[None]:
         return cuda_errors_translated()
+
+    def needs_compilation(self) -> bool:
+        """Whether any kernel is not in numba's cache on disk; see `core.backend`."""
+        kernels = (*fold_kernels.KERNELS, *hash_kernels.KERNELS, *verify_kernels.KERNELS)
+        return not SIMULATED and not are_cached(kernels)
 
     def fold(self, column: KvColumn, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
         """Source hash of each of the rows of a column; see `core.backend`."""

@@ -110,6 +110,7 @@ def test_combine_and_slot_hashes_equal_the_reference(backend: Backend) -> None:
 @pytest.mark.gpu
 def test_kernels_compile_before_the_first_job(backend: Backend) -> None:
     backend.compile_kernels()
+    assert not backend.needs_compilation()
     assert backend.name == "cuda"
     assert backend.device == "the device under test"
 

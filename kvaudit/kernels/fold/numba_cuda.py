@@ -153,6 +153,9 @@ def _combine_kernel(source_hashes, real_kv_hashes):
         real_kv_hashes[entry_idx] = splitmix64(real_kv_hashes[entry_idx] ^ source_hashes[entry_idx])
 
 
+KERNELS = (_fold_kernel, _combine_kernel)
+
+
 def launch_fold(
     source_bytes, slot_indices, source_hashes, page_size, num_bytes_per_token, read_bytes
 ):

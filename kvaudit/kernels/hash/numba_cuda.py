@@ -16,6 +16,9 @@ def _hash_kernel(canary_records, slot_indices, slot_hashes):
         slot_hashes[entry_idx] = slot_hash(canary_records, slot_indices[entry_idx])
 
 
+KERNELS = (_hash_kernel,)
+
+
 def launch_hash(canary_records, slot_indices, slot_hashes):
     """Enqueue `hash`; all arrays are on the device."""
     launch(

@@ -143,6 +143,9 @@ def _verify_kernel(
             )
 
 
+KERNELS = (_verify_kernel,)
+
+
 def launch_verify(
     canary_records,
     verify_slot_indices,
