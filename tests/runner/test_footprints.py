@@ -53,16 +53,16 @@ def _swa_map(mode: RealKvHashMode) -> World:
 
 
 T07 = "A0@2 chain+position(+2), A1@3 position(+2), A2@4 chain+position(-2), A3@5 position(-2)"
-T07_TOKEN = (
+T07_JUDGED = (
     "A0@2 chain+position(+2)+token, A1@3 position(+2)+token, "
     "A2@4 chain+position(-2)+token, A3@5 position(-2)+token"
 )
 T12 = "B0@6 chain, B1@7 position(-1), B2@8 position(-2), B3@9 position(-3)"
-T12_TOKEN = (
+T12_JUDGED = (
     "B0@6 chain+token, B1@7 position(-1)+token, B2@8 position(-2)+token, B3@9 position(-3)+token"
 )
 T26_REAL = "B0@6 chain+real, B1@7 position(-1)+real, B2@8 position(-2)+real, B3@9 position(-3)+real"
-T26_TOKEN = (
+T26_JUDGED = (
     "B0@6 chain+real+token, B1@7 position(-1)+real+token, "
     "B2@8 position(-2)+real+token, B3@9 position(-3)+real+token"
 )
@@ -98,7 +98,7 @@ CASES = {
         _damaged(lambda w: corruptions.shift_positions(w, "B", first=2, delta=1)),
         *["B2@8 position(+1), B3@9 position(+1)"] * 3,
     ),
-    "T07": (_damaged(lambda w: corruptions.swap_pages(w, 1, 2)), T07, T07, T07_TOKEN),
+    "T07": (_damaged(lambda w: corruptions.swap_pages(w, 1, 2)), T07, T07, T07_JUDGED),
     "T08": (
         _damaged(lambda w: corruptions.swap_pages(w, 1, 2, records=False)),
         "",
@@ -114,7 +114,7 @@ CASES = {
         "",
         *["B2@8 real, B3@9 real"] * 2,
     ),
-    "T12": (_damaged(lambda w: corruptions.zero_slots(w, [6, 7, 8, 9])), T12, T12, T12_TOKEN),
+    "T12": (_damaged(lambda w: corruptions.zero_slots(w, [6, 7, 8, 9])), T12, T12, T12_JUDGED),
     "T13": (
         _damaged(lambda w: corruptions.copy_chain(w, "B", "A")),
         "",
@@ -156,7 +156,7 @@ CASES = {
         _damaged(lambda w: corruptions.zero_slots(w, [6, 7, 8, 9], data=False)),
         T12,
         T26_REAL,
-        T26_TOKEN,
+        T26_JUDGED,
     ),
     "T27": (
         _damaged(lambda w: corruptions.stamp_before_bytes(w, 7)),

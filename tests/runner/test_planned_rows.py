@@ -1,0 +1,58 @@
+"""Which slots are planned, and which of them the dump lacks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kvaudit.core.dataset import AuditedPool
+from kvaudit.core.entries import ALL_ENTRIES
+from kvaudit.core.snapshot import Snapshot
+from kvaudit.runner.expectations import expectations_of
+from kvaudit.runner.planned_rows import PlannedRows, never_stamped_rows, planned_rows
+from kvaudit.runner.row_space import RowSpace
+from tests.helpers.worlds import World, fixture_f
+
+
+def _planned(world: World, snapshot: Snapshot) -> PlannedRows:
+    pool = AuditedPool(snapshot=snapshot, sequences=(world.sequences(),))
+    return planned_rows(expectations_of(pool, ALL_ENTRIES).sources, RowSpace(snapshot))
+
+
+def test_each_slot_counts_once_however_many_read_it() -> None:
+    world = fixture_f()
+    world.requests.append(world.requests[0])
+    snapshot = world.snapshot()
+    assert snapshot.slots[_planned(world, snapshot).rows].tolist() == [2, 3, 4, 5, 6, 7, 8, 9]
+
+
+def test_padding_and_slots_outside_the_pool_are_no_slots() -> None:
+    world = fixture_f()
+    world.request_of("A").slots = [0, -3, 99, 5]
+    snapshot = world.snapshot()
+    planned = _planned(world, snapshot)
+    assert snapshot.slots[planned.rows].tolist() == [5, 6, 7, 8, 9]
+    assert planned.absent_slots.tolist() == []
+
+
+def test_slots_of_the_pool_that_the_dump_lacks_are_absent() -> None:
+    world = fixture_f()
+    world.request_of("A").slots = [0, 3, 99, 5]
+    planned = _planned(world, world.snapshot(slots=[5, 6]))
+    assert planned.absent_slots.tolist() == [3, 7, 8, 9]
+    assert planned.num_slots == 6
+
+
+def test_a_disabled_plan_names_nothing() -> None:
+    world = fixture_f()
+    pool = AuditedPool(snapshot=world.snapshot(), plans=(world.plan(enable=False),))
+    sources = expectations_of(pool, ALL_ENTRIES).sources
+    assert planned_rows(sources, RowSpace(pool.snapshot)).num_slots == 0
+
+
+def test_a_stamped_step_of_minus_1_is_never_stamped() -> None:
+    world = fixture_f()
+    assert never_stamped_rows(world.snapshot()) is None
+    world.evidence["stamped_step"] = np.full(16, 3)
+    assert never_stamped_rows(world.snapshot()) is None
+    world.evidence["stamped_step"][[4, 5]] = -1
+    assert np.flatnonzero(never_stamped_rows(world.snapshot())).tolist() == [4, 5]

@@ -1,0 +1,55 @@
+"""What one pool's audit hands to the rules."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kvaudit.core.dataset import AuditedPool, Dataset
+from kvaudit.core.launch_tag import PoolKind
+from kvaudit.core.snapshot import PoolKey
+from kvaudit.runner.pool_audit import stamped_name, swa_pool_of
+from tests.helpers.worlds import World, fixture_f
+
+FULL = PoolKey(instance="decode-0", rank=0)
+SWA = PoolKey(instance="decode-0", rank=0, pool="SWA", pool_kind=PoolKind.SWA)
+
+
+def _pool(key: PoolKey) -> AuditedPool:
+    return fixture_f(key=key).dataset().pools[0]
+
+
+def test_the_window_pool_is_the_one_of_the_same_engine_rank_and_step() -> None:
+    full, swa = _pool(FULL), _pool(SWA)
+    other = _pool(PoolKey(instance="decode-0", rank=1, pool_kind=PoolKind.SWA))
+    assert swa_pool_of(full, [full, other, swa]) is swa.snapshot
+    assert swa_pool_of(full, [full, other]) is None
+    assert swa_pool_of(full, [full, swa, swa]) is None
+
+
+def _with_map() -> World:
+    world = fixture_f(key=FULL)
+    world.evidence["swa_slot"] = np.arange(16)
+    world.evidence["swa_slot"][5] = 0
+    return world
+
+
+def test_the_window_of_a_map_may_come_from_the_window_pool(run) -> None:
+    world = _with_map()
+    full = world.dataset().pools[0]
+    swa = fixture_f(key=SWA)
+    window_pool = swa.dataset(snapshot=swa.snapshot(window=2)).pools[0]
+    assert run(Dataset(pools=[full])).findings == []
+    (finding,) = run(Dataset(pools=[full, window_pool])).findings
+    assert (finding.rule, finding.slots, finding.pool) == ("KV105", [5], "FULL")
+
+
+def test_a_full_pool_with_a_map_keeps_all_its_positions(run) -> None:
+    world = _with_map()
+    report = run(world.dataset(snapshot=world.snapshot(window=1)))
+    assert report.to_dict()["coverage"]["records"]["planned"] == 8
+    assert [finding.rule for finding in report.findings] == ["KV105"]
+
+
+def test_stamps_are_named_as_in_the_file() -> None:
+    assert stamped_name("kv.k.0") == "stamped.k.0"
+    assert stamped_name("kv.side.scales") == "stamped.side.scales"

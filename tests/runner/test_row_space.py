@@ -1,0 +1,87 @@
+"""Slots as the kernels see them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kvaudit.core.entries import slot_shift_of, to_kernel_slots
+from kvaudit.core.kv_column import ArrayColumn
+from kvaudit.core.layout import SlotRanges
+from kvaudit.core.snapshot import Snapshot
+from kvaudit.runner.row_space import RowSpace
+
+
+def _snapshot(slots: list[int], *, reserved: str = "0", num_slots: int = 16) -> Snapshot:
+    return Snapshot(
+        slots=np.array(slots, dtype=np.int64),
+        num_slots=num_slots,
+        page_size=4,
+        reserved_slots=SlotRanges.parse(reserved),
+    )
+
+
+def _indices(snapshot: Snapshot, slots: list[int]) -> list[int]:
+    engine = np.array(slots, dtype=np.int64)
+    return RowSpace(snapshot).indices_of(to_kernel_slots(engine, slot_shift_of(snapshot))).tolist()
+
+
+def test_a_dense_pool_needs_no_translation() -> None:
+    slots = np.array([3, 1, 2], dtype=np.int64)
+    space = RowSpace(_snapshot(list(range(16))))
+    assert space.indices_of(slots) is slots
+    assert space.num_indices == 16
+
+
+def test_a_dense_pool_without_slot_0_has_a_dummy_in_front() -> None:
+    assert _indices(_snapshot(list(range(2, 16))), [2, 15, 0, 1, 16, -5]) == [1, 14, 0, 0, 15, -1]
+
+
+def test_a_sparse_dump_has_only_the_rows_it_has() -> None:
+    assert _indices(_snapshot([0, 3, 9]), [0, 3, 9, 4, 15, 16, -1]) == [0, 1, 2, 0, 0, 3, -1]
+    assert _indices(_snapshot([3, 9]), [0, 3, 9, 4, 15, 16, -1]) == [0, 1, 2, 0, 0, 3, -1]
+
+
+@pytest.mark.parametrize("rows", [list(range(16)), [0, 3, 9]], ids=["dense", "sparse"])
+def test_where_slot_0_is_real_it_is_a_row_like_any_other(rows: list[int]) -> None:
+    snapshot = _snapshot(rows, reserved="none")
+    past_end = len(rows) + 1
+    assert _indices(snapshot, [0, 3, 16, -1]) == [1, rows.index(3) + 1, past_end, -1]
+    assert RowSpace(snapshot).indices_of(np.array([0])).tolist() == [0]
+
+
+def test_huge_slots_stay_outside_the_pool() -> None:
+    highest = np.iinfo(np.int64).max
+    for reserved in ("0", "none"):
+        assert _indices(_snapshot([0, 3], reserved=reserved), [highest, -highest]) in (
+            [2, -1],
+            [3, -1],
+        )
+
+
+def test_an_empty_snapshot_lacks_every_slot() -> None:
+    assert _indices(_snapshot([]), [0, 3, 16, -1]) == [0, 0, 1, -1]
+
+
+def test_records_are_the_columns_own_where_row_0_is_padding() -> None:
+    values = np.arange(64).reshape(16, 4)
+    column = ArrayColumn(name="canary.k.tail", values=values)
+    assert RowSpace(_snapshot(list(range(16)))).records(column) is values
+    moved = RowSpace(_snapshot(list(range(16)), reserved="none")).records(column)
+    assert moved[1:].tolist() == values.tolist()
+    assert not moved[0].any()
+
+
+def test_garbage_in_reserved_slots_is_no_record() -> None:
+    values = np.zeros((16, 4), dtype=np.int64)
+    values[:4] = 7
+    space = RowSpace(_snapshot(list(range(16)), reserved="0-3"))
+    assert not space.holds_records(values)
+    values[15, 3] = 1
+    assert space.holds_records(values)
+
+
+def test_a_mask_by_index_is_false_for_padding_and_outside() -> None:
+    space = RowSpace(_snapshot(list(range(16))))
+    mask = space.by_index(np.ones(16, dtype=np.bool_))
+    assert mask[[0, 1, 15, 16, -1]].tolist() == [False, True, True, False, False]

@@ -1,0 +1,53 @@
+"""A backend that misses, invents or miscomputes must not give a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from kvaudit.backends.availability import choose
+from kvaudit.core.backend import Backend
+from kvaudit.errors import SelfCheckFailed
+from kvaudit.runner.self_check import self_check
+
+
+def _backend() -> Backend:
+    return choose("reference", kv_bytes=0, num_entries=0)[0]
+
+
+@pytest.mark.parametrize("name", ["reference", "cpu"])
+def test_every_backend_passes(name: str) -> None:
+    assert self_check(choose(name, kv_bytes=0, num_entries=0)[0]) == "passed"
+
+
+def _broken(method: str, wrong: Callable[[np.ndarray], np.ndarray]) -> Backend:
+    backend = _backend()
+    right = getattr(backend, method)
+
+    class Broken:
+        name = "broken"
+
+        def __getattr__(self, name: str) -> object:
+            if name != method:
+                return getattr(backend, name)
+            return lambda *args, **kwargs: wrong(right(*args, **kwargs))
+
+    return Broken()
+
+
+@pytest.mark.parametrize(
+    ("method", "wrong"),
+    [
+        pytest.param("verify", np.zeros_like, id="verify misses everything"),
+        pytest.param("verify", lambda bits: bits & ~np.uint32(4), id="verify misses one reason"),
+        pytest.param("verify", lambda bits: bits | np.uint32(1), id="verify fails good entries"),
+        pytest.param("fold", np.zeros_like, id="fold gives nothing"),
+        pytest.param("fold", lambda hashes: hashes[[0, 0]], id="fold is blind to a flipped bit"),
+        pytest.param("combine", lambda hashes: hashes + np.uint64(1), id="combine is wrong"),
+    ],
+)
+def test_a_broken_backend_is_caught(method: str, wrong: Callable[..., np.ndarray]) -> None:
+    with pytest.raises(SelfCheckFailed):
+        self_check(_broken(method, wrong))
