@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,9 @@ from kvaudit.formats.schema import (
     KIND_KEY,
     FileKind,
 )
+
+# Offsets of a list are int32; past them a large_list is written.
+MAX_SMALL_LIST_VALUES: Final = 2**31 - 1
 
 
 def fixed_width_array(values: NDArray[Any], arrow_type: pa.DataType) -> pa.Array:
@@ -42,7 +45,7 @@ def fixed_width_array(values: NDArray[Any], arrow_type: pa.DataType) -> pa.Array
 def list_array(offsets: NDArray[np.int64], values: NDArray[np.int64]) -> pa.Array:
     """A list<int64> array of offsets, shape [rows + 1], int64, and values, shape [n], int64."""
     items = fixed_width_array(values, pa.int64())
-    if len(values) <= np.iinfo(np.int32).max:
+    if len(values) <= MAX_SMALL_LIST_VALUES:
         return pa.ListArray.from_arrays(pa.array(offsets, type=pa.int32()), items)
     return pa.LargeListArray.from_arrays(pa.array(offsets, type=pa.int64()), items)
 

@@ -1,0 +1,71 @@
+"""Columns of files that are read whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kvaudit.errors import LimitExceeded
+from kvaudit.formats import rows
+from kvaudit.formats.arrow_file import open_arrow
+from kvaudit.formats.rows import RowReader
+from kvaudit.formats.schema import BOOL, INT32, INT64, INT64_LIST, STRING, STRING_LIST
+from tests.helpers.arrow_files import write_by_hand
+
+TYPES = {
+    "number": INT64,
+    "small": INT32,
+    "flag": BOOL,
+    "text": STRING,
+    "numbers": INT64_LIST,
+    "texts": STRING_LIST,
+}
+
+
+@pytest.fixture
+def reader(tmp_path):
+    columns = {
+        "number": pa.array([1, 2]),
+        "small": pa.array([3, 4], pa.int32()),
+        "flag": pa.array([True, False]),
+        "text": pa.array(["a", None]),
+        "numbers": pa.array([[1, 2], []], INT64_LIST),
+        "texts": pa.array([None, ["x", "y"]], STRING_LIST),
+        "odd": pa.array([1, 2]),
+        "known": pa.array([1, 2]),
+    }
+    file = open_arrow(write_by_hand(tmp_path / "a.arrow", "plan", columns))
+    return RowReader(file, TYPES, {"absent": STRING}, nullable={"text", "texts"}, unread={"known"})
+
+
+def test_values_come_by_name(reader):
+    np.testing.assert_array_equal(reader.integers("number", np.int64), [1, 2])
+    assert reader.integers("small", np.int32).dtype == np.int32
+    np.testing.assert_array_equal(reader.flags("flag"), [True, False])
+    assert reader.optional_texts("text") == ["a", None]
+    assert reader.integer_lists("numbers").offsets.tolist() == [0, 2, 2]
+    assert reader.integer_lists("numbers").values.tolist() == [1, 2]
+    assert reader.text_lists("texts") == [None, ["x", "y"]]
+
+
+def test_an_absent_column_is_none_in_every_row(reader):
+    assert not reader.has("absent")
+    assert reader.optional_texts("absent") == [None, None]
+    assert reader.text_lists("absent") == [None, None]
+
+
+def test_only_columns_that_nobody_knows_are_noted(reader):
+    assert reader.notes == ["columns not of the format: odd"]
+
+
+def test_an_error_names_the_file(reader):
+    error = reader.invalid("bad", column="number", row=1)
+    assert str(error).endswith("a.arrow, column number, row 1: bad")
+
+
+def test_too_many_rows_are_refused(tmp_path, monkeypatch):
+    file = open_arrow(write_by_hand(tmp_path / "a.arrow", "plan", {"number": pa.array([1, 2])}))
+    monkeypatch.setattr(rows, "MAX_OBJECT_ROWS", 1)
+    with pytest.raises(LimitExceeded):
+        RowReader(file, {"number": INT64}, {})
