@@ -107,3 +107,5 @@ def _lane() -> list[Any]:
 
 
 IMPLEMENTATIONS = _lane()
+# The simulator computes on numpy scalars, which warn where arithmetic modulo 2^64 wraps.
+WRAPS = pytest.mark.filterwarnings(r"ignore:.*overflow encountered in scalar \w+:RuntimeWarning")

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers import hand_oracle
-from tests.kernels.implementations import IMPLEMENTATIONS, IN_SIMULATOR
+from tests.kernels.implementations import IMPLEMENTATIONS, IN_SIMULATOR, WRAPS
 
-pytestmark = pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+pytestmark = [pytest.mark.parametrize("implementation", IMPLEMENTATIONS), WRAPS]
 
 FIFTEEN_UP = np.arange(16, dtype=np.uint8)
 

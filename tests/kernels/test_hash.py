@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from kvaudit.constants import CHAIN_ANCHOR
 from tests.helpers import hand_oracle
-from tests.kernels.implementations import IMPLEMENTATIONS, REFERENCE
+from tests.kernels.implementations import IMPLEMENTATIONS, REFERENCE, WRAPS
 from tests.kernels.launches import arguments, assert_same_outcome, outcome
 
-pytestmark = pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+pytestmark = [pytest.mark.parametrize("implementation", IMPLEMENTATIONS), WRAPS]
 
 WORD = st.integers(0, 2**64 - 1)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvaudit.constants import OUT_OF_TABLE_SLOT
-from tests.kernels.implementations import IMPLEMENTATIONS, IN_SIMULATOR, REFERENCE
+from tests.kernels.implementations import IMPLEMENTATIONS, IN_SIMULATOR, REFERENCE, WRAPS
 from tests.kernels.launches import (
     OUTPUTS,
     UNTOUCHED,
@@ -22,7 +22,7 @@ from tests.kernels.launches import (
 )
 from tests.kernels.malformed_cases import TABLE
 
-pytestmark = pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+pytestmark = [pytest.mark.parametrize("implementation", IMPLEMENTATIONS), WRAPS]
 
 UNCHECKED = 2**64 - 1
 

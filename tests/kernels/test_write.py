@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kvaudit.constants import CHAIN_ANCHOR
 from tests.helpers import hand_oracle
-from tests.kernels.implementations import IMPLEMENTATIONS, IN_SIMULATOR, REFERENCE
+from tests.kernels.implementations import IMPLEMENTATIONS, IN_SIMULATOR, REFERENCE, WRAPS
 from tests.kernels.launches import (
     UNTOUCHED,
     SharedCase,
@@ -23,7 +23,7 @@ from tests.kernels.launches import (
 )
 from tests.kernels.malformed_cases import CASES
 
-pytestmark = pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+pytestmark = [pytest.mark.parametrize("implementation", IMPLEMENTATIONS), WRAPS]
 
 TOKEN, POSITION = 8, 16
 SLOT_OUTSIDE, SEED_OUTSIDE = 1 << 16, 1 << 17

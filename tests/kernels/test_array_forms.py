@@ -1,0 +1,74 @@
+"""Arrays enter the CPU kernels in one form, without copies where there is nothing to change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import as_strided
+
+from kvaudit.kernels.array_forms import read_only, widened_rows
+
+
+def frozen(array):
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def test_read_only_view_shares_memory_and_cannot_be_written():
+    array = np.arange(5)
+    view = read_only(array)
+    assert np.shares_memory(view, array)
+    assert not view.flags.writeable
+    assert array.flags.writeable
+
+
+def test_read_only_packs_a_strided_array():
+    packed = read_only(np.arange(10)[::2])
+    assert packed.flags.c_contiguous
+    assert packed.tolist() == [0, 2, 4, 6, 8]
+
+
+@pytest.mark.parametrize("rows", [np.arange(12).reshape(3, 4), frozen(np.arange(12).reshape(3, 4))])
+def test_packed_rows_stay_as_they_are(rows):
+    wide = widened_rows(rows)
+    assert np.shares_memory(wide, rows)
+    assert wide.tolist() == rows.tolist()
+    assert not wide.flags.writeable
+
+
+def test_strided_rows_are_widened_in_place():
+    memory = np.arange(18).reshape(3, 6)
+    wide = widened_rows(memory[:, 1:5])
+    assert wide.flags.c_contiguous
+    assert np.shares_memory(wide, memory)
+    assert wide[:, :4].tolist() == memory[:, 1:5].tolist()
+
+
+def test_writable_rows_are_written_through():
+    memory = np.zeros((3, 6), dtype=np.int64)
+    widened_rows(memory[:, :4], writeable=True)[2, 3] = 9
+    assert memory[2, 3] == 9
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        as_strided(np.arange(4), shape=(3, 4), strides=(0, 8)),
+        as_strided(np.arange(6), shape=(3, 4), strides=(8, 8)),
+        np.arange(12).reshape(3, 4)[::-1],
+    ],
+    ids=["repeated", "overlapping", "descending"],
+)
+def test_rows_that_repeat_overlap_or_descend_are_copied(rows):
+    wide = widened_rows(rows)
+    assert wide.flags.c_contiguous
+    assert wide.tolist() == rows.tolist()
+
+
+@pytest.mark.parametrize("num_rows", [0, 1])
+def test_few_rows_of_any_stride_are_contiguous(num_rows):
+    rows = np.arange(20).reshape(4, 5)[:num_rows, :3]
+    wide = widened_rows(rows)
+    assert wide.flags.c_contiguous
+    assert wide.tolist() == rows.tolist()

@@ -1,0 +1,99 @@
+"""Threads over rows: every row once, exceptions reach the caller, callers never block each other."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from kvaudit.kernels import row_threads
+from kvaudit.kernels.row_threads import num_threads, run_rows
+
+
+def covered(num_rows, rows_per_task):
+    counts = np.zeros(num_rows, dtype=np.int64)
+
+    def count(first, last):
+        counts[first:last] += 1
+
+    run_rows(count, num_rows, rows_per_task=rows_per_task)
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("num_rows", "rows_per_task"), [(0, 5), (1, 5), (5, 5), (1001, 7), (64, 1)]
+)
+def test_run_rows_gives_each_row_to_exactly_one_task(num_rows, rows_per_task):
+    assert (covered(num_rows, rows_per_task) == 1).all()
+
+
+def test_run_rows_keeps_a_job_of_one_task_on_the_calling_thread():
+    seen = []
+    run_rows(lambda *_rows: seen.append(threading.get_ident()), 5, rows_per_task=5)
+    assert seen == [threading.get_ident()]
+
+
+def test_run_rows_uses_a_second_thread(monkeypatch):
+    monkeypatch.setattr(row_threads, "num_threads", lambda: 2)
+    together = threading.Barrier(2, timeout=30)
+    run_rows(lambda *_rows: together.wait(), 2, rows_per_task=1)
+
+
+def test_run_rows_raises_what_a_task_raised():
+    def fail(first, _last):
+        if first == 3:
+            message = "row 3"
+            raise ValueError(message)
+
+    with pytest.raises(ValueError, match="row 3"):
+        run_rows(fail, 50, rows_per_task=1)
+
+
+def test_run_rows_raises_what_a_task_on_another_thread_raised(monkeypatch):
+    monkeypatch.setattr(row_threads, "num_threads", lambda: 2)
+    caller = threading.get_ident()
+    together = threading.Barrier(2, timeout=30)
+
+    def fail(_first, _last):
+        together.wait()
+        if threading.get_ident() != caller:
+            message = "not the caller"
+            raise KeyError(message)
+
+    with pytest.raises(KeyError, match="not the caller"):
+        run_rows(fail, 2, rows_per_task=1)
+
+
+def test_run_rows_within_a_task_stays_on_its_thread():
+    strangers = []
+
+    def outer(_first, _last):
+        own = threading.get_ident()
+        run_rows(lambda *_rows: strangers.append(threading.get_ident() != own), 8, rows_per_task=1)
+
+    run_rows(outer, 6, rows_per_task=1)
+    assert len(strangers) == 48
+    assert not any(strangers)
+
+
+def test_run_rows_serves_concurrent_callers():
+    with ThreadPoolExecutor(8) as callers:
+        results = list(callers.map(lambda size: covered(size, 3), range(200, 240)))
+    assert all((counts == 1).all() for counts in results)
+
+
+def test_run_rows_works_in_a_spawned_process():
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        assert pool.apply(_sum_in_child, (1000,)) == 1000
+
+
+def _sum_in_child(num_rows):
+    return int(covered(num_rows, 10).sum())
+
+
+def test_num_threads_is_at_least_one():
+    assert num_threads() >= 1
