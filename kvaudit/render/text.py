@@ -62,6 +62,9 @@ def print_lines(
         styled: whether colours and weights are written.
         width: the terminal's width, at which long lines fold; None leaves every line whole.
     """
+    if not styled and width is None:
+        stream.writelines(f"{text.plain}\n" for text in lines)
+        return
     console = Console(
         file=stream,
         force_terminal=styled,

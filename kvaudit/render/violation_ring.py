@@ -45,8 +45,13 @@ def violation_ring(report: Report) -> list[Text]:
             f"  {len(report.violations):,} of {report.violations_total:,} shown",
         )
     ]
+    pools = {(row.pool, row.rank) for row in report.violations}
+    page_sizes = {
+        (pool, rank): page_size_of(report.inputs, pool=pool, rank=rank) for pool, rank in pools
+    }
     for rows in _by_slot(report.violations):
-        lines += _slot_group(rows, page_size=_page_size(report, rows[0]), pools=_pools(report))
+        page_size = page_sizes[rows[0].pool, rows[0].rank]
+        lines += _slot_group(rows, page_size=page_size, names_pool=len(pools) > 1)
     return lines
 
 
@@ -58,15 +63,7 @@ def _by_slot(violations: Sequence[Violation]) -> Iterator[list[Violation]]:
         yield list(rows)
 
 
-def _page_size(report: Report, row: Violation) -> int:
-    return page_size_of(report.inputs, pool=row.pool, rank=row.rank)
-
-
-def _pools(report: Report) -> int:
-    return len({(row.pool, row.rank) for row in report.violations})
-
-
-def _slot_group(rows: Sequence[Violation], *, page_size: int, pools: int) -> list[Text]:
+def _slot_group(rows: Sequence[Violation], *, page_size: int, names_pool: bool) -> list[Text]:
     first = rows[0]
     place = place_label(
         first.slot,
@@ -76,7 +73,7 @@ def _slot_group(rows: Sequence[Violation], *, page_size: int, pools: int) -> lis
     requests = list(dict.fromkeys(name for row in rows for name in row.request_ids))
     positions = list(dict.fromkeys(p for row in rows if (p := _due_position(row)) is not None))
     title = [(place, "bold red")]
-    if pools > 1:
+    if names_pool:
         rank = "" if first.rank is None else f" rank {first.rank}"
         title.append((f"  pool {printable(first.pool)}{rank}", ""))
     if requests:

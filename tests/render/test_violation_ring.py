@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -61,6 +62,13 @@ def test_a_shared_slot_says_which_request_and_position_each_row_is_of() -> None:
     assert "requests req-3, req-4  positions 39, 7" in texts[1]
     assert texts[2].startswith("    TAIL_K_FULL req-3 @39  ")
     assert any(text.startswith("    TAIL_K_FULL req-4 @7  ") for text in texts)
+
+
+def test_a_long_ring_is_written_in_time() -> None:
+    """Twice the rows take about twice the time: 20,000 rows within seconds."""
+    start = time.perf_counter()
+    shown(*(row(slot=slot) for slot in range(20_000)))
+    assert time.perf_counter() - start < 20
 
 
 def test_pools_and_ranks_are_named_when_there_are_several() -> None:
