@@ -26,6 +26,8 @@ _NO_EXPECTED_TOKEN = np.int64(constants.NO_EXPECTED_TOKEN)
 _OUT_OF_TABLE_SLOT = np.int64(constants.OUT_OF_TABLE_SLOT)
 _PADDING_REQUEST = constants.PADDING_REQUEST
 _NOTHING = np.int64(0)
+# Two counts a thread.
+_SCAN_BYTES = 2 * BLOCK_THREADS * np.dtype(np.int64).itemsize
 
 _num_verify_entries = device_function(scalar.num_verify_entries)
 _num_write_entries = device_function(scalar.num_write_entries)
@@ -48,6 +50,23 @@ def _row_of_entry(row_starts, num_rows, entry_idx):
     return low
 
 
+@device_function
+def _scan_block(counts, thread_idx):
+    """Replace each count by the sum up to and with it; every thread of the block takes part."""
+    distance = 1
+    while distance < BLOCK_THREADS:
+        before = counts[thread_idx - distance] if thread_idx >= distance else _NOTHING
+        cuda.syncthreads()
+        counts[thread_idx] += before
+        cuda.syncthreads()
+        distance *= 2
+
+
+@device_function
+def _sum_before(scanned_counts, thread_idx):
+    return scanned_counts[thread_idx - 1] if thread_idx > 0 else _NOTHING
+
+
 @kernel
 def _plan_scan_kernel(
     req_pool_indices,
@@ -63,8 +82,9 @@ def _plan_scan_kernel(
 ):
     if cuda.blockIdx.x > 0:
         return
-    verify_counts = cuda.shared.array(BLOCK_THREADS, types.int64)
-    write_counts = cuda.shared.array(BLOCK_THREADS, types.int64)
+    shared = cuda.shared.array(0, types.int64)
+    verify_counts = shared[:BLOCK_THREADS]
+    write_counts = shared[BLOCK_THREADS:]
     thread_idx = cuda.threadIdx.x
     num_rows = req_pool_indices.shape[0]
     verify_total = _NOTHING
@@ -82,21 +102,11 @@ def _plan_scan_kernel(
         verify_counts[thread_idx] = verify_count
         write_counts[thread_idx] = write_count
         cuda.syncthreads()
-        distance = 1
-        while distance < BLOCK_THREADS:
-            verify_before = _NOTHING
-            write_before = _NOTHING
-            if thread_idx >= distance:
-                verify_before = verify_counts[thread_idx - distance]
-                write_before = write_counts[thread_idx - distance]
-            cuda.syncthreads()
-            verify_counts[thread_idx] += verify_before
-            write_counts[thread_idx] += write_before
-            cuda.syncthreads()
-            distance *= 2
+        _scan_block(verify_counts, thread_idx)
+        _scan_block(write_counts, thread_idx)
         if row_idx < num_rows:
-            verify_starts[row_idx] = verify_total + verify_counts[thread_idx] - verify_count
-            write_offsets[row_idx] = write_total + write_counts[thread_idx] - write_count
+            verify_starts[row_idx] = verify_total + _sum_before(verify_counts, thread_idx)
+            write_offsets[row_idx] = write_total + _sum_before(write_counts, thread_idx)
         verify_total += verify_counts[BLOCK_THREADS - 1]
         write_total += write_counts[BLOCK_THREADS - 1]
         cuda.syncthreads()
@@ -220,6 +230,7 @@ def launch_plan(
             swa_window_size,
         ),
         num_items=1,
+        shared_bytes=_SCAN_BYTES,
     )
     launch(
         _plan_fill_kernel,
