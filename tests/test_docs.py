@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib.util
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 from kvaudit.cli.app import app
+from kvaudit.cli.entry import run
 from kvaudit.cli.exit_code import ExitCode
 from kvaudit.diagnosis.registry import RULES as REGISTRY
 
@@ -69,6 +72,30 @@ def test_every_rule_of_the_program_is_described_and_no_other() -> None:
 def test_links_lead_to_files_that_exist(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_call_to_paste_dumps_a_pool_that_verify_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The code block runs as it stands, on an engine of two layers and two requests."""
+    [call] = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    [command] = re.findall(r"```sh\nkvaudit (verify dumps/.*?)\n```", README)
+    pages = torch.arange(8 * 16 * 2 * 4).reshape(8, 16, 2, 4).to(torch.bfloat16)
+    layer = SimpleNamespace(k_cache=pages, v_cache=pages + 1)
+    requests = [
+        SimpleNamespace(
+            block_table=table,
+            prompt_ids=list(range(17)),
+            output_ids=[5],
+            num_computed_tokens=17,
+            request_id=name,
+        )
+        for name, table in (("first", [3, 1]), ("second", [2, 6]))
+    ]
+    monkeypatch.chdir(tmp_path)
+    exec(call, {"layers": [layer, layer], "running": requests})  # noqa: S102 - our own page
+    assert run(command.split()) == ExitCode.CLEAN
+    assert capsys.readouterr().out.startswith("CLEAN  index 100% · records - (")
 
 
 def test_ci_runs_the_second_command_of_the_readme_with_the_tests_last() -> None:
