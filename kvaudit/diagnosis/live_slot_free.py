@@ -48,5 +48,5 @@ def free_elements(evidence: PoolEvidence) -> NDArray[np.int64]:
         return np.empty(0, dtype=np.int64)
     free = evidence.columns["alloc.state"] == AllocState.FREE
     rows = evidence.rows_of(held.slots)
-    usable = (rows >= 0) & evidence.names_slot(held.slots)
-    return np.flatnonzero(usable & free[rows])
+    elements = np.flatnonzero((rows >= 0) & evidence.names_slot(held.slots))
+    return elements[free[rows[elements]]]

@@ -1,40 +1,29 @@
-from __future__ import annotations
+"""Coverage as numbers and as JSON."""
 
-import pytest
+from __future__ import annotations
 
 from kvaudit.core.coverage import Coverage, Family, FamilyCoverage
 
 
-@pytest.mark.parametrize(
-    ("planned", "checked", "excused", "ratio"),
-    [(4, 4, 0, 1.0), (4, 1, 0, 0.25), (4, 2, 2, 1.0), (4, 0, 4, None), (0, 0, 0, None)],
-)
-def test_the_ratio_is_of_what_was_due(
-    planned: int, checked: int, excused: int, ratio: float | None
-) -> None:
-    covered = FamilyCoverage(planned=planned, checked=checked, excused=excused)
-    assert covered.due == planned - excused
-    assert covered.ratio == ratio
+def test_excused_entries_are_not_due() -> None:
+    covered = FamilyCoverage(planned=10, checked=6, excused=2)
+    assert (covered.due, covered.ratio) == (8, 0.75)
+    assert FamilyCoverage(planned=4, checked=0, excused=4).ratio is None
 
 
-def test_the_document_counts_planned_before_anything_is_taken_off() -> None:
-    covered = FamilyCoverage(planned=4, checked=2, excused=2, details={"unstamped": 2})
-    assert covered.to_dict() == {"planned": 4, "checked": 2, "ratio": 1.0, "unstamped": 2}
-
-
-def test_the_document_has_every_family_and_null_for_what_was_not_planned() -> None:
-    coverage = Coverage(
-        families={Family.INDEX: FamilyCoverage(planned=1, checked=1), Family.BYTES: None},
-        disabled_launches=2,
+def test_a_family_with_nothing_planned_is_null() -> None:
+    covered = FamilyCoverage(planned=2, checked=2, details={"unstamped": 0})
+    document = Coverage(
+        families={Family.RECORDS: covered, Family.BYTES: None},
         slots_pool=16,
-        slots_planned=4,
-        slots_checked=3,
-    )
-    assert coverage.to_dict() == {
-        "index": {"planned": 1, "checked": 1, "ratio": 1.0},
-        "records": None,
+        slots_planned=8,
+        slots_checked=7,
+    ).to_dict()
+    assert document == {
+        "index": None,
+        "records": {"planned": 2, "checked": 2, "ratio": 1.0, "unstamped": 0},
         "bytes": None,
         "identity": None,
-        "disabled_launches": 2,
-        "slots": {"pool": 16, "planned": 4, "checked": 3},
+        "disabled_launches": 0,
+        "slots": {"pool": 16, "planned": 8, "checked": 7},
     }

@@ -1,48 +1,47 @@
-from __future__ import annotations
+"""Rows and how they sort."""
 
-import json
+from __future__ import annotations
 
 from kvaudit.constants import FailReason, LaunchTag
 from kvaudit.core.violation import Violation, hash_label
 
 
-def row(**changes) -> Violation:
-    fields = {
-        "tag": LaunchTag.TAIL_K_FULL,
-        "pool": "FULL",
-        "rank": None,
-        "entry": 0,
-        "slot": 2,
-        "reasons": FailReason.VERIFY_TOKEN_MISMATCH,
-    }
-    return Violation(**{**fields, **changes})
+def _row(tag: LaunchTag | None, slot: int, *, position: int | None = 0, entry: int | None = 0):
+    return Violation(
+        tag=tag,
+        pool="FULL",
+        rank=None,
+        entry=entry,
+        slot=slot,
+        position=position,
+        reasons=FailReason.VERIFY_POSITION_MISMATCH,
+    )
 
 
-def test_hashes_are_16_digits_of_an_unsigned_number() -> None:
+def test_rows_sort_by_tag_slot_position_and_entry_with_columns_last() -> None:
+    rows = [
+        _row(LaunchTag.HEAD_K_FULL, 7),
+        _row(LaunchTag.TAIL_K_FULL, 2, position=1),
+        _row(LaunchTag.TAIL_K_FULL, 2, position=3, entry=4),
+        _row(LaunchTag.TAIL_K_FULL, 2, position=3, entry=9),
+        _row(LaunchTag.SWEEP_V_SWA, 1, position=None),
+        _row(None, 1, position=None, entry=None),
+    ]
+    assert sorted(rows[::-1], key=Violation.sort_key) == rows
+
+
+def test_hashes_are_16_digits() -> None:
     assert hash_label(0) == "0x0000000000000000"
     assert hash_label(-1) == "0xffffffffffffffff"
-    assert hash_label(0xDE7FAE23A9A1B716) == "0xde7fae23a9a1b716"
     assert hash_label(None) is None
 
 
-def test_rows_sort_by_tag_slot_position_and_entry_with_column_rows_last() -> None:
-    rows = [
-        row(tag=None, entry=None, slot=0),
-        row(slot=3),
-        row(slot=2, position=5),
-        row(slot=2, position=4, entry=9),
-        row(slot=2, position=4, entry=1),
-        row(tag=LaunchTag.HEAD_K_FULL, slot=9),
-    ]
-    order = [rows.index(item) for item in sorted(rows, key=Violation.sort_key)]
-    assert order == [5, 4, 3, 2, 1, 0]
-
-
-def test_a_row_is_a_document() -> None:
-    document = json.loads(json.dumps(row(chain_hash=1, columns=("kv.v.17",)).to_dict()))
-    assert document["tag"] == "TAIL_K_FULL"
-    assert document["chain_hash"] == "0x0000000000000001"
-    assert document["expected_chain_hash"] is None
-    assert document["columns"] == ["kv.v.17"]
-    assert document["reasons"] == ["verify_token"]
-    assert len(document) == 17
+def test_a_row_is_json_with_every_key() -> None:
+    document = _row(None, 7, position=None, entry=None).to_dict()
+    assert list(document) == [
+        "tag", "pool", "rank", "entry", "slot", "position", "expected_position", "token",
+        "expected_token", "chain_hash", "expected_chain_hash", "real_kv_hash",
+        "expected_real_kv_hash", "columns", "reasons", "request_ids", "step",
+    ]  # fmt: skip
+    assert document["tag"] is None
+    assert document["reasons"] == ["verify_position"]

@@ -1,0 +1,31 @@
+"""Look-ups that rules share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kvaudit.core.sequences import SequenceState
+from tests.helpers.pool_evidence import evidence_of
+from tests.helpers.worlds import fixture_f
+
+
+def test_rows_are_found_by_slot() -> None:
+    evidence = evidence_of(fixture_f(), row_slots=np.array([2, 5, 9]))
+    assert evidence.rows_of(np.array([9, 2, 3, 99, -1])).tolist() == [2, 0, -1, -1, -1]
+    empty = evidence_of(fixture_f(), row_slots=np.empty(0, dtype=np.int64))
+    assert empty.rows_of(np.array([2])).tolist() == [-1]
+
+
+def test_reserved_slots_and_those_outside_hold_no_sequence() -> None:
+    slots = np.array([-1, 0, 1, 15, 16])
+    assert evidence_of(fixture_f()).names_slot(slots).tolist() == [False, False, True, True, False]
+
+
+def test_finished_sequences_are_judged_and_not_live() -> None:
+    world = fixture_f()
+    world.request_of("B").state = SequenceState.FINISHED
+    evidence = evidence_of(world)
+    assert evidence.live_slots is not None
+    assert evidence.judged_slots is not None
+    assert (len(evidence.live_slots.slots), len(evidence.judged_slots.slots)) == (4, 8)
+    assert evidence_of(world, sequences=None).live_slots is None

@@ -1,0 +1,143 @@
+"""KV101: one slot, two live owners."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kvaudit.core.entries import Scope
+from kvaudit.core.finding import Finding
+from kvaudit.core.layout import SlotRanges
+from kvaudit.core.sequences import SequenceState
+from kvaudit.diagnosis.slot_alias import find
+from tests.helpers.pool_evidence import evidence_of
+from tests.helpers.worlds import World, build
+
+
+def _two(slots: list[int], *, tokens: list[int] | None = None, **options: object) -> World:
+    return (
+        build()
+        .request("A", tokens=[11, 12, 13, 14], slots=[2, 3, 4, 5])
+        .request("B", tokens=tokens or [21, 22, 23, 24], slots=slots, **options)
+        .done()
+    )
+
+
+def _found(world: World, **changes: object) -> list[Finding]:
+    return find(evidence_of(world, **changes))
+
+
+def test_another_token_at_the_same_position_is_an_alias() -> None:
+    (finding,) = _found(_two([6, 7, 4, 9]))
+    assert (finding.slots, finding.request_ids) == ([4], ["A", "B"])
+    assert finding.evidence["examples"] == [
+        {
+            "slot": 4,
+            "owners": [
+                {"request_id": "A", "position": 2},
+                {"request_id": "B", "position": 2},
+            ],
+        }
+    ]
+    assert "slot 4 (page 2 +0)" in finding.summary
+
+
+def test_another_position_is_an_alias_even_with_the_same_token() -> None:
+    (finding,) = _found(_two([6, 4, 8, 9], tokens=[21, 13, 23, 24]))
+    assert finding.slots == [4]
+
+
+def test_the_same_token_after_another_history_is_an_alias() -> None:
+    (finding,) = _found(_two([6, 7, 4, 9], tokens=[21, 12, 13, 24]))
+    assert finding.slots == [4]
+
+
+def test_a_shared_prefix_is_no_alias() -> None:
+    assert not _found(_two([2, 3, 8, 9], tokens=[11, 12, 33, 34]))
+
+
+def test_the_same_history_on_other_slots_before_is_no_alias() -> None:
+    """A prefix cache may join two requests page by page."""
+    assert not _found(_two([6, 7, 4, 9], tokens=[11, 12, 13, 34]))
+
+
+def test_another_extra_key_makes_a_shared_prefix_an_alias() -> None:
+    (finding,) = _found(_two([2, 3, 8, 9], tokens=[11, 12, 33, 34], extra_key="lora-1"))
+    assert finding.slots == [2, 3]
+    assert finding.evidence["num_slots"] == 2
+
+
+def test_where_tokens_are_unknown_the_preceding_slot_decides() -> None:
+    shared, aliased = _two([2, 3, 8, 9]), _two([6, 7, 4, 9])
+    assert not _found(shared, sequences=shared.sequences(tokens=False))
+    (finding,) = _found(aliased, sequences=aliased.sequences(tokens=False))
+    assert finding.slots == [4]
+
+
+def test_a_sequence_that_holds_a_slot_twice_is_an_alias() -> None:
+    (finding,) = _found(_two([6, 7, 6, 9]))
+    assert (finding.slots, finding.request_ids) == ([6], ["B"])
+
+
+@pytest.mark.parametrize("state", [SequenceState.FINISHED, SequenceState.IN_FLIGHT])
+def test_who_is_not_live_owns_nothing(state: SequenceState) -> None:
+    assert not _found(_two([6, 7, 4, 9], state=state))
+
+
+def test_a_cached_prefix_is_live() -> None:
+    assert _found(_two([6, 7, 4, 9], state=SequenceState.CACHED))
+
+
+def test_slots_past_kv_len_are_not_held() -> None:
+    assert not _found(_two([6, 7, 4, 9], kv_len=2))
+
+
+def test_padding_and_slots_outside_the_pool_are_not_shared() -> None:
+    world = _two([6, 7, 8, 9])
+    world.request_of("B").slots = [0, 0, 99, 99]
+    assert not _found(world)
+
+
+def test_three_owners_are_one_finding() -> None:
+    world = _two([6, 7, 4, 9])
+    world.requests.append(replace(world.requests[1], request_id="C", slots=[10, 11, 4, 9]))
+    (finding,) = _found(world)
+    assert finding.slots == [4]
+    assert finding.request_ids == ["A", "B", "C"]
+
+
+def test_the_scope_keeps_findings_of_either_owner() -> None:
+    world = _two([6, 7, 4, 9])
+    for name in "AB":
+        assert _found(world, scope=Scope(request_ids=frozenset(name)))
+    world.requests.append(replace(world.requests[1], request_id="C", slots=[10, 11, 12, 13]))
+    assert not _found(world, scope=Scope(request_ids=frozenset("C")))
+    assert not _found(world, scope=Scope(slots=SlotRanges.parse("5-9")))
+
+
+def test_a_pool_much_longer_than_its_plan_gives_the_same_finding() -> None:
+    world = _two([6, 7, 4, 9])
+    (finding,) = _found(world, num_slots=1 << 60)
+    assert finding.slots == [4]
+
+
+def test_random_pools_agree_with_a_slow_model() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        builder = build(num_slots=12)
+        for name in "ABCD":
+            length = int(rng.integers(1, 5))
+            builder.request(
+                name,
+                tokens=rng.integers(1, 3, length).tolist(),
+                slots=rng.choice(np.arange(1, 12), length, replace=False).tolist(),
+            )
+        world = builder.done()
+        content: dict[int, set[tuple[int, ...]]] = {}
+        for request in world.requests:
+            for position, slot in enumerate(request.slots):
+                content.setdefault(slot, set()).add(tuple(request.tokens[: position + 1]))
+        expected = sorted(slot for slot, histories in content.items() if len(histories) > 1)
+        assert [s for finding in _found(world) for s in finding.slots] == expected

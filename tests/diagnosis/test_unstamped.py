@@ -1,0 +1,28 @@
+"""KV004: nothing to compare with."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kvaudit.core.evidence import CoverageGaps
+from kvaudit.core.finding import Severity
+from kvaudit.diagnosis.unstamped import find
+from tests.helpers.pool_evidence import evidence_of
+from tests.helpers.worlds import fixture_f
+
+
+def test_zero_columns_are_one_note() -> None:
+    gaps = CoverageGaps(unstamped_columns=("canary.v.head", "canary.v.tail"))
+    (finding,) = find(evidence_of(fixture_f(), gaps=gaps))
+    assert finding.severity is Severity.NOTE
+    assert finding.evidence == {"columns": ["canary.v.head", "canary.v.tail"]}
+
+
+def test_slots_never_stamped_are_another() -> None:
+    gaps = CoverageGaps(never_stamped_slots=np.array([3, 4]))
+    (finding,) = find(evidence_of(fixture_f(), gaps=gaps))
+    assert finding.slots == [3, 4]
+
+
+def test_a_stamped_pool_has_none() -> None:
+    assert not find(evidence_of(fixture_f()))
