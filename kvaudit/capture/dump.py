@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from kvaudit.capture.layouts import GatheredColumn, KvTensors, Layers, slot_views
+from kvaudit.capture.layouts import KvTensors, Layers, slot_views
+from kvaudit.capture.slot_view import GatheredColumn
 from kvaudit.capture.tables import IntegerLists, Integers, flat_sequences, live_slots, sequence_rows
 from kvaudit.core.kv_column import ArrayColumn, KvColumn
 from kvaudit.core.launch_tag import PoolKind

@@ -10,13 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeGuard
 
-import numpy as np
-from numpy.typing import NDArray
-
-from kvaudit.core.kv_column import WINDOW_BYTES, KvWindow
+from kvaudit.capture.slot_view import SlotView
 from kvaudit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -52,107 +48,6 @@ def parse_layout(layout: str) -> tuple[str, ...]:
     if "slot" not in words:
         raise ConfigError(f"layout: {layout!r} has no 'slot'", hint=_EXAMPLES)
     return words
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SlotView:
-    """One layer and half of a pool, indexed by slot.
-
-    Fields:
-        name: the column's name, such as `kv.k.0`.
-        tensor: shape [num_pages, page_size, heads, dims...] or [num_slots, heads, dims...], an
-            integer type of the element's size; any strides, any device; shares the pool's memory.
-        page_size: slots a page; 0 when the tensor has no page dimension.
-        dtype: element type as torch names it, such as `bfloat16`.
-    """
-
-    name: str
-    tensor: torch.Tensor
-    page_size: int
-    dtype: str
-
-    @property
-    def num_slots(self) -> int:
-        """Slots the tensor holds."""
-        return int(self.tensor.shape[0]) * (self.page_size or 1)
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of one token."""
-        content = self.tensor.shape[2:] if self.page_size else self.tensor.shape[1:]
-        return int(content.numel()) * int(self.tensor.element_size())
-
-    def gather(self, slots: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """The bytes of each slot, shape [n, row_bytes], uint8; slots are below num_slots.
-
-        The selection runs on the tensor's device; only the selected rows come to the host.
-        """
-        import torch
-
-        index = torch.tensor(slots, dtype=torch.int64, device=self.tensor.device)
-        if self.page_size:
-            rows = self.tensor[index // self.page_size, index % self.page_size]
-        else:
-            rows = self.tensor.index_select(0, index)
-        flat = rows.reshape(len(slots), -1).contiguous().cpu().view(torch.uint8)
-        gathered: NDArray[np.uint8] = flat.numpy()
-        return gathered
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class GatheredColumn:
-    """A KvColumn that gathers its rows from a pool when they are asked for.
-
-    Fields:
-        view: the layer and half.
-        slots: slot of each row, shape [num_rows], int64.
-    """
-
-    view: SlotView
-    slots: NDArray[np.int64]
-
-    @property
-    def name(self) -> str:
-        """The column's name, such as `kv.k.0`."""
-        return self.view.name
-
-    @property
-    def num_rows(self) -> int:
-        """Rows of the column."""
-        return int(self.slots.shape[0])
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes a row holds."""
-        return self.view.row_bytes
-
-    @property
-    def read_bytes(self) -> int:
-        """A digest covers the whole row."""
-        return self.view.row_bytes
-
-    @property
-    def dtype(self) -> str:
-        """Element type as torch names it."""
-        return self.view.dtype
-
-    def windows(self) -> Iterator[KvWindow]:
-        """All rows in ascending order, at most WINDOW_BYTES of them on the host at a time."""
-        rows_per_window = max(1, WINDOW_BYTES // max(1, self.row_bytes))
-        for first_row in range(0, self.num_rows, rows_per_window):
-            yield KvWindow(
-                first_row=first_row,
-                data=self.read_rows(first_row, first_row + rows_per_window),
-                check=_nothing_to_check,
-            )
-
-    def read_rows(self, first_row: int, last_row: int) -> NDArray[np.uint8]:
-        """The bytes of rows [first_row, last_row), shape [n, row_bytes], uint8."""
-        return self.view.gather(self.slots[first_row:last_row])
-
-
-def _nothing_to_check() -> None:
-    """A pool in memory carries no digests."""
 
 
 def slot_views(
@@ -272,10 +167,10 @@ def _slot_view(
         )
     rank_of_word = {word: rank for rank, word in enumerate(LAYOUT_WORDS)}
     order = sorted(range(len(words)), key=lambda axis: rank_of_word[words[axis]])
-    return SlotView(
+    ordered = _as_integers(tensor.detach(), name).permute(order)
+    return SlotView.of(
+        ordered if paged else ordered.unsqueeze(1),
         name=name,
-        tensor=_as_integers(tensor.detach(), name).permute(order),
-        page_size=page_size if paged else 0,
         dtype=str(tensor.dtype).removeprefix("torch."),
     )
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.capture.dump import Content, digest_columns
-from kvaudit.capture.layouts import GatheredColumn, KvTensors, slot_views
+from kvaudit.capture.layouts import KvTensors, slot_views
+from kvaudit.capture.slot_view import GatheredColumn
 from kvaudit.capture.stamps import Chain, PoolStamps
 from kvaudit.capture.tables import SequenceRow, flat_sequences, live_slots
 from kvaudit.constants import NO_SEED, UNKNOWN_TOKEN, RealKvHashMode

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kvaudit.backends import memory
 from kvaudit.backends.availability import choose
-from kvaudit.capture.layouts import GatheredColumn, SlotView
+from kvaudit.capture.slot_view import GatheredColumn, SlotView
 from kvaudit.constants import RECORD_WORDS, LaunchTag
 from kvaudit.core.backend import Backend
 from kvaudit.core.kv_column import ArrayColumn

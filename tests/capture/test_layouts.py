@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from kvaudit.capture.layouts import GatheredColumn, parse_layout, slot_views
-from kvaudit.core.kv_column import WINDOW_BYTES
+from kvaudit.capture.layouts import parse_layout, slot_views
 from kvaudit.errors import ConfigError
 
 LAYERS, PAGES, PAGE_SIZE, HEADS, DIM = 3, 5, 4, 2, 6
@@ -100,7 +99,7 @@ def test_views_into_a_wider_buffer_are_gathered_without_copying_the_pool() -> No
     strided.copy_(pool().permute(2, 0, 1, 3, 4, 5))
     views = slot_views(strided, layout="page layer kv slot head dim", page_size=PAGE_SIZE)
     assert_gathers_every_half(views)
-    assert {view.tensor.untyped_storage().data_ptr() for view in views} == {
+    assert {view.rows.untyped_storage().data_ptr() for view in views} == {
         wider.untyped_storage().data_ptr()
     }
 
@@ -155,19 +154,6 @@ def test_only_the_layers_asked_for_are_viewed() -> None:
     layout = "layer kv page slot head dim"
     views = slot_views(pool(), layout=layout, page_size=PAGE_SIZE, layers=[2, 0])
     assert [view.name for view in views] == ["kv.k.0", "kv.v.0", "kv.k.2", "kv.v.2"]
-
-
-def test_a_column_gathers_no_more_than_a_window_at_a_time() -> None:
-    tensor = torch.arange(3 * WINDOW_BYTES // 1024, dtype=torch.int32)[:, None].repeat(1, 256)
-    (view,) = slot_views([tensor], layout="slot dim", page_size=1)
-    slots = np.arange(view.num_slots - 1, dtype=np.int64)
-    column = GatheredColumn(view=view, slots=slots)
-    windows = list(column.windows())
-    assert [len(window.data) for window in windows] == [4096, 4096, 4095]
-    assert [window.first_row for window in windows] == [0, 4096, 8192]
-    joined = np.concatenate([window.data for window in windows]).view(np.int32)
-    np.testing.assert_array_equal(joined[:, 0], slots)
-    assert (column.row_bytes, column.read_bytes, column.dtype) == (1024, 1024, "int32")
 
 
 @pytest.mark.parametrize(
