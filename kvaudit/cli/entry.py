@@ -27,9 +27,11 @@ def main() -> NoReturn:
 def run(args: Sequence[str]) -> int:
     """Run one command line and return its exit code; never raises."""
     try:
-        return _answered(args)
+        code = _answered(args)
     except BaseException as error:  # noqa: BLE001 - anything that got past would leave with 1
-        return _closed_pipe() if _is_closed_pipe(error) else INTERNAL
+        code = CLOSED_PIPE if _is_closed_pipe(error) else INTERNAL
+    _settle_stdout()
+    return code
 
 
 def _answered(args: Sequence[str]) -> int:
@@ -111,7 +113,10 @@ def _is_closed_pipe(error: BaseException) -> bool:
     return isinstance(cause, OSError) and cause.errno == errno.EPIPE
 
 
-def _closed_pipe() -> int:
-    """Point stdout elsewhere, so that Python's own flush at exit does not complain."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    return CLOSED_PIPE
+def _settle_stdout() -> None:
+    """Drop what stdout cannot take: Python's own flush at exit would complain and change the code."""
+    try:
+        if sys.__stdout__ is not None:
+            sys.__stdout__.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -63,7 +63,7 @@ def verify(
     *,
     expect: Expect = None,
     require: Require = None,
-    min_coverage: MinCoverage = 100.0,
+    min_coverage: MinCoverage = 100,
     skip_bytes: SkipBytes = False,
     request: Request = None,
     slot: Slot = None,

@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -114,59 +116,59 @@ def test_no_command_shows_the_help_on_stderr_and_leaves_with_2() -> None:
     assert "Check:\n  verify  " in done.stderr
 
 
+def into(stdout, *args: object, stderr=subprocess.PIPE, **changes: str):
+    """Run a command line with streams of the test's own."""
+    return subprocess.run(
+        [sys.executable, "-m", "kvaudit", *map(str, args)],
+        cwd=ROOT,
+        env=environment(**changes),
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=stderr,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.fixture
+def closed_pipe() -> Iterator[BinaryIO]:
+    """The writing end of a pipe that nobody reads."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as stream:
+        yield stream
+
+
+# Buffered output meets the closed pipe at the end, unbuffered output inside the command.
+@pytest.mark.parametrize("buffering", [{}, {"PYTHONUNBUFFERED": "1"}], ids=["end", "middle"])
 @pytest.mark.parametrize("args", [["--help"], ["doctor"]], ids=" ".join)
-def test_a_closed_pipe_leaves_with_141_and_in_silence(args: list[str]) -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    with os.fdopen(writer, "wb") as stdout:
-        done = subprocess.run(
-            [sys.executable, "-m", "kvaudit", *args],
-            cwd=ROOT,
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-            timeout=300,
-            check=False,
-        )
-    assert done.returncode == ExitCode.CLOSED_PIPE
-    assert done.stderr == b""
+def test_a_closed_pipe_leaves_with_141_and_in_silence(
+    closed_pipe: BinaryIO, args: list[str], buffering: dict[str, str]
+) -> None:
+    done = into(closed_pipe, *args, **buffering)
+    assert (done.returncode, done.stderr) == (ExitCode.CLOSED_PIPE, b"")
 
 
-def test_a_pipe_closed_before_a_report_leaves_with_141(tmp_path: Path) -> None:
+@pytest.mark.parametrize("buffering", [{}, {"PYTHONUNBUFFERED": "1"}], ids=["end", "middle"])
+def test_a_report_that_nobody_reads_leaves_with_141_and_not_with_1(
+    closed_pipe: BinaryIO, tmp_path: Path, buffering: dict[str, str]
+) -> None:
     dumps.write(tmp_path, pool=dumps.flipped("kv.v.1", slot=3))
-    reader, writer = os.pipe()
-    os.close(reader)
-    with os.fdopen(writer, "wb") as stdout:
-        done = subprocess.run(
-            [sys.executable, "-m", "kvaudit", "verify", tmp_path, "--backend", "reference"],
-            cwd=ROOT,
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-            timeout=300,
-            check=False,
-        )
-    assert done.returncode == ExitCode.CLOSED_PIPE
-    assert done.stderr == b""
+    done = into(closed_pipe, "verify", tmp_path, "--backend", "reference", **buffering)
+    assert (done.returncode, done.stderr) == (ExitCode.CLOSED_PIPE, b"")
 
 
-def test_a_closed_stderr_cannot_make_a_crash_look_like_violations() -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    with os.fdopen(writer, "wb") as stderr:
-        done = subprocess.run(
-            [sys.executable, "-m", "kvaudit", "bogus"],
-            cwd=ROOT,
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=stderr,
-            timeout=300,
-            check=False,
-        )
+def test_a_closed_stderr_cannot_make_a_mistake_look_like_violations(closed_pipe: BinaryIO) -> None:
+    done = into(subprocess.DEVNULL, "bogus", stderr=closed_pipe)
     assert done.returncode == ExitCode.CLOSED_PIPE
+
+
+def test_a_report_that_cannot_be_written_is_no_success(tmp_path: Path) -> None:
+    dumps.write(tmp_path)
+    with Path("/dev/full").open("wb") as full:
+        done = into(full, "verify", tmp_path, "--backend", "reference")
+    assert done.returncode == ExitCode.INTERNAL
+    assert b"No space left" in done.stderr
 
 
 def test_ctrl_c_leaves_with_130(tmp_path: Path) -> None:
