@@ -41,14 +41,20 @@ class Batch:
         """Entries that the first rows ask for."""
         return int(self.prefixes[:num_rows].sum())
 
-    def planned(self, implementation: Any, num_rows: int) -> list[NDArray[Any]]:
-        """Plan the first rows; everything a launch writes."""
+    def outputs(self, num_rows: int) -> list[NDArray[Any]]:
+        """The arrays of a plan of the first rows, their memory touched."""
         capacity = self.num_entries(num_rows)
         columns = [
-            np.zeros(capacity, dtype) for dtype in (np.int64, np.uint64, np.uint64, np.int64)
+            np.full(capacity, 7, dtype) for dtype in (np.int64, np.uint64, np.uint64, np.int64)
         ]
         flags = [np.zeros(1, np.int32) for _ in range(3)]
-        offsets, seeds = np.zeros(num_rows + 1, np.int64), np.zeros(num_rows, np.int64)
+        return [*columns, *flags, np.zeros(num_rows + 1, np.int64), np.zeros(num_rows, np.int64)]
+
+    def planned(
+        self, implementation: Any, num_rows: int, outputs: list[NDArray[Any]]
+    ) -> list[NDArray[Any]]:
+        """Plan the first rows into the outputs, which are returned."""
+        columns, flags, (offsets, seeds) = outputs[:4], outputs[4:7], outputs[7:]
         implementation.launch_plan(
             np.arange(1, num_rows + 1),
             self.prefixes[:num_rows],
