@@ -17,7 +17,7 @@ from kvaudit.formats.columns import ColumnBatch, corrupt
 from kvaudit.formats.digests import schema_digest
 from kvaudit.formats.file_bytes import FileBytes, open_file
 from kvaudit.formats.ipc_layout import SCHEMA_OFFSET, IpcLayout, read_layout
-from kvaudit.formats.limits import MAX_COLUMNS
+from kvaudit.formats.limits import LIMIT_HINT, MAX_COLUMNS
 from kvaudit.formats.schema import (
     DIGESTS_KEY,
     FORMAT_KEY,
@@ -182,7 +182,9 @@ def open_arrow(path: str) -> ArrowFile:
     if not schema.equals(first_schema, check_metadata=True):
         raise NotArrow("its two schemas differ", path=path, hint=NOT_ARROW_HINT)
     if len(names) > MAX_COLUMNS:
-        raise LimitExceeded(f"{len(names)} columns; at most {MAX_COLUMNS} are read", path=path)
+        raise LimitExceeded(
+            f"{len(names)} columns; at most {MAX_COLUMNS} are read", path=path, hint=LIMIT_HINT
+        )
     checksummed = _check_schema_digest(source, schema, metadata, layout)
     kind = _kind_of(metadata, path)
     for name, count in Counter(names).items():

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from kvaudit.errors import FileUnreadable, LimitExceeded, NotArrow
 from kvaudit.formats.arrow_errors import NOT_ARROW_HINT, translated
-from kvaudit.formats.limits import MAX_FILE_BYTES, MAX_REMOTE_BYTES
+from kvaudit.formats.limits import LIMIT_HINT, MAX_FILE_BYTES, MAX_REMOTE_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -90,7 +90,9 @@ def _check_size(num_bytes: int, path: str, max_bytes: int) -> None:
     if num_bytes == 0:
         raise NotArrow("the file is empty", path=path, hint=NOT_ARROW_HINT)
     if num_bytes > max_bytes:
-        raise LimitExceeded(f"{num_bytes} bytes; at most {max_bytes} are read", path=path)
+        raise LimitExceeded(
+            f"{num_bytes} bytes; at most {max_bytes} are read", path=path, hint=LIMIT_HINT
+        )
 
 
 def _unreadable(error: OSError, path: str) -> FileUnreadable:

@@ -52,7 +52,9 @@ class FileSet:
         )
         found.demanded |= demanded
         if len(self._by_identity) > MAX_FILES:
-            raise LimitExceeded(f"more than {MAX_FILES} files", path=file.path)
+            raise LimitExceeded(
+                f"more than {MAX_FILES} files", path=file.path, hint="give fewer files"
+            )
         return found
 
     def open(self, path: str, *, demanded: bool) -> FoundFile:

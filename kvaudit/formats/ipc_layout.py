@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from kvaudit.errors import LimitExceeded, NotArrow
 from kvaudit.formats.arrow_errors import NOT_ARROW_HINT
-from kvaudit.formats.limits import MAX_BATCHES, MAX_HEADER_BYTES, MAX_ROWS
+from kvaudit.formats.limits import LIMIT_HINT, MAX_BATCHES, MAX_HEADER_BYTES, MAX_ROWS
 
 MAGIC: Final = b"ARROW1"
 # The magic, padded: the schema message follows.
@@ -74,6 +74,7 @@ class _Region:
             raise LimitExceeded(
                 f"a header of {num_bytes} bytes; at most {MAX_HEADER_BYTES} are read",
                 path=self.path,
+                hint=LIMIT_HINT,
             )
         return _Region(self.bytes_at(position, num_bytes), self.path)
 
@@ -132,7 +133,9 @@ def read_layout(content: memoryview, path: str) -> IpcLayout:
     batch_blocks = footer.structs(_FOOTER_BATCHES, _BLOCK_BYTES)
     num_blocks = len(dictionary_blocks) + len(batch_blocks)
     if num_blocks > MAX_BATCHES:
-        raise LimitExceeded(f"{num_blocks} batches; at most {MAX_BATCHES} are read", path=path)
+        raise LimitExceeded(
+            f"{num_blocks} batches; at most {MAX_BATCHES} are read", path=path, hint=LIMIT_HINT
+        )
     dictionaries, batches = dictionary_blocks.tolist(), batch_blocks.tolist()
     for block in dictionaries:
         _check_block(whole, block, _HEADER_DICTIONARY)
@@ -140,7 +143,9 @@ def read_layout(content: memoryview, path: str) -> IpcLayout:
     if _overlap(dictionaries + batches):
         raise whole.damaged("its batches overlap")
     if sum(batch_rows) > MAX_ROWS:
-        raise LimitExceeded(f"{sum(batch_rows)} rows; at most {MAX_ROWS} are read", path=path)
+        raise LimitExceeded(
+            f"{sum(batch_rows)} rows; at most {MAX_ROWS} are read", path=path, hint=LIMIT_HINT
+        )
     return IpcLayout(batch_rows=batch_rows, num_dictionaries=len(dictionaries))
 
 

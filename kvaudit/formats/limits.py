@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+LIMIT_HINT: Final = "dump less into one file: live slots alone, or one rank or step a file"
+
 MAX_FILE_BYTES: Final = 1 << 44
 # A remote file is read whole into memory.
 MAX_REMOTE_BYTES: Final = 1 << 34

@@ -9,7 +9,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kvaudit.errors import LimitExceeded
-from kvaudit.formats.limits import MAX_COLUMN_STRING_BYTES, MAX_LIST_VALUES, MAX_STRING_BYTES
+from kvaudit.formats.limits import (
+    LIMIT_HINT,
+    MAX_COLUMN_STRING_BYTES,
+    MAX_LIST_VALUES,
+    MAX_STRING_BYTES,
+)
 
 
 def raw_offsets(array: pa.Array) -> NDArray[np.int64]:
@@ -107,6 +112,7 @@ def strings(array: pa.Array, *, path: str, column: str) -> list[str | None]:
             f"{MAX_STRING_BYTES} are read",
             path=path,
             column=column,
+            hint=LIMIT_HINT,
         )
     texts: list[str | None] = array.to_pylist()
     return texts

@@ -13,7 +13,7 @@ from kvaudit.errors import LimitExceeded, ValuesInvalid
 from kvaudit.formats.arrow_file import ArrowFile
 from kvaudit.formats.columns import check_column
 from kvaudit.formats.digests import value_bytes
-from kvaudit.formats.limits import MAX_OBJECT_ROWS
+from kvaudit.formats.limits import LIMIT_HINT, MAX_OBJECT_ROWS
 from kvaudit.formats.ragged import list_parts, strings
 
 Integer = TypeVar("Integer", np.int32, np.int64)
@@ -62,7 +62,9 @@ class RowReader:
         self.num_rows = file.num_rows
         if self.num_rows > MAX_OBJECT_ROWS:
             raise LimitExceeded(
-                f"{self.num_rows} rows; at most {MAX_OBJECT_ROWS} are read", path=file.path
+                f"{self.num_rows} rows; at most {MAX_OBJECT_ROWS} are read",
+                path=file.path,
+                hint=LIMIT_HINT,
             )
         present = file.check_types(required, optional)
         self.notes = file.ignored_notes({*present, *unread})

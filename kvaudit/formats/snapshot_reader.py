@@ -87,6 +87,7 @@ def _slots(file: ArrowFile, batches: list[ColumnBatch]) -> NDArray[np.int64]:
             path=file.path,
             column=SLOT_COLUMN,
             row=int(slots.argmax()),
+            hint="give slots as the engine numbers them: page x page_size + offset",
         )
     return slots
 

@@ -35,9 +35,13 @@ def test_an_exception_leaves_nothing_behind_and_passes_through(tmp_path):
     class Stop(BaseException):
         pass
 
-    with pytest.raises(Stop), atomic_file(tmp_path / "a") as file:
-        file.write(b"half")
-        raise Stop
+    def stopped():
+        with atomic_file(tmp_path / "a") as file:
+            file.write(b"half")
+            raise Stop
+
+    with pytest.raises(Stop):
+        stopped()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,0 +1,121 @@
+"""FORMAT.md says what the code does: every name is there, every query runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kvaudit import errors
+from kvaudit.core.kv_column import ArrayColumn
+from kvaudit.formats import schema
+from kvaudit.formats.reader import read_file
+from kvaudit.formats.sequences_writer import write_sequences
+from kvaudit.formats.snapshot_writer import write_snapshot
+from tests.helpers.arrow_files import full_snapshot, sequences, snapshot
+
+DOCUMENT = Path(schema.__file__).with_name("FORMAT.md").read_text(encoding="utf-8")
+QUERIES = re.findall(r"```python\n(.*?)```", DOCUMENT, flags=re.DOTALL)
+
+
+def test_every_column_of_the_code_is_described():
+    names = {
+        *schema.EVIDENCE_TYPES,
+        *schema.SEQUENCES_REQUIRED,
+        *schema.SEQUENCES_OPTIONAL,
+        *schema.PLAN_REQUIRED,
+        *schema.PLAN_OPTIONAL,
+        *schema.PLAN_UNREAD,
+        schema.SLOT_COLUMN,
+    }
+    assert [name for name in sorted(names) if f"`{name}`" not in DOCUMENT] == []
+    for family in schema.COLUMN_FAMILIES:
+        assert f"`{family}.<" in DOCUMENT
+
+
+@pytest.mark.parametrize(
+    "table", [schema.SEQUENCES_REQUIRED, schema.SEQUENCES_OPTIONAL, schema.EVIDENCE_TYPES]
+)
+def test_every_column_is_described_with_its_type(table):
+    rows = [line for line in DOCUMENT.splitlines() if line.startswith("| `")]
+    for name, arrow_type in table.items():
+        row = next(line for line in rows if f"`{name}`" in line)
+        assert f"| {schema.type_word(arrow_type)}" in row, name
+
+
+def test_every_metadata_key_that_is_written_is_described(tmp_path):
+    import pyarrow as pa
+
+    wanted = full_snapshot()
+    write_snapshot(tmp_path / "a.arrow", wanted)
+    keys = {key.decode() for key in pa.ipc.open_file(tmp_path / "a.arrow").schema.metadata}
+    own = keys - {f"kvaudit.{key}" for key in wanted.metadata}
+    assert len(own) > 15
+    assert [key for key in sorted(own) if f"`{key}`" not in DOCUMENT] == []
+
+
+def test_every_error_of_a_hostile_file_is_named():
+    named = {"FileUnwritable", "SnapshotInconsistent"}
+    classes = {error.__name__ for error in errors.InputError.__subclasses__()} - named
+    assert [name for name in sorted(classes) if f"`{name}`" not in DOCUMENT] == []
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The folder that the queries are written for: request b reads slots 5 and 6."""
+    digests = np.arange(9)
+    changed = digests + (digests == 5)
+    write_snapshot(
+        tmp_path / "a.snapshot.arrow",
+        snapshot(
+            9,
+            stamped={"kv.k.0": ArrayColumn(name="stamped.k.0", values=digests)},
+            digests={"kv.k.0": ArrayColumn(name="digest.k.0", values=changed)},
+        ),
+    )
+    write_sequences(tmp_path / "a.sequences.arrow", sequences())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(query: str) -> dict[str, object]:
+    names: dict[str, object] = {}
+    exec(compile(query, "FORMAT.md", "exec"), names)  # noqa: S102 - the document's own text
+    return names
+
+
+def test_the_document_has_the_three_queries_tested_here():
+    assert [
+        line for query in QUERIES for line in re.findall(r"^(\w+) = ", query, re.MULTILINE)
+    ] == [
+        "sequences",
+        "readers",
+        "snapshot",
+        "changed",
+        "snapshot",
+        "records",
+    ]
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_polars_query_names_the_request_that_reads_a_slot(capsys):
+    assert run(QUERIES[0])["readers"].rows() == [("a", 0)]
+    assert "request_id" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_first_duckdb_query_finds_the_changed_slot(capsys):
+    run(QUERIES[1])
+    rows = re.findall(r"│\s+(\d+) │\s+(\d+) │", capsys.readouterr().out)
+    assert rows == [("5", "2")]
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_second_duckdb_query_shows_tokens_and_positions(folder, capsys):
+    run(QUERIES[2])
+    printed = capsys.readouterr().out
+    records = read_file(folder / "a.snapshot.arrow").canary["k.tail"].read()
+    for slot, (token, position, *_) in enumerate(records.tolist()):
+        assert re.search(rf"{slot} │\s+{token} │\s+{position} │", printed)
