@@ -15,7 +15,9 @@ class ProgressDisplay:
     """A RunObserver that draws; a context manager, so that the bar is gone before the report."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._console = Console(file=stream, highlight=False, markup=False)
+        self._console = Console(
+            file=stream, force_terminal=stream.isatty(), highlight=False, markup=False
+        )
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import io
 
+import pytest
+
 from kvaudit.render.progress import COMPILING, ProgressDisplay
 
 
@@ -18,7 +20,11 @@ def test_the_first_compilation_is_announced_once() -> None:
     assert stream.getvalue() == f"kvaudit: {COMPILING}\n"
 
 
-def test_nothing_else_is_written_where_there_is_no_terminal() -> None:
+@pytest.mark.parametrize("force", ["", "1"])
+def test_nothing_else_is_written_where_there_is_no_terminal(
+    monkeypatch: pytest.MonkeyPatch, force: str
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", force)
     stream = io.StringIO()
     with ProgressDisplay(stream) as display:
         display.stage("bytes", 100)
