@@ -1,4 +1,4 @@
-"""From sequences and dumped plans to entries."""
+"""From sequences to entries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from kvaudit.constants import (
     NO_EXPECTED_TOKEN,
     NO_PREDECESSOR,
     PREDECESSOR_UNREACHABLE,
-    LaunchTag,
 )
 from kvaudit.core.entries import (
     ALL_ENTRIES,
@@ -23,7 +22,6 @@ from kvaudit.core.entries import (
     to_engine_slots,
     to_kernel_slots,
 )
-from kvaudit.core.plan import PlannedLaunch
 from kvaudit.core.sequences import Sequences, SequenceState
 from kvaudit.core.snapshot import Snapshot
 
@@ -210,77 +208,3 @@ class _Run:
         indices = np.arange(self.length, dtype=np.int64)
         indices += np.repeat(shifts, self.lengths) if len(shifts) > 1 else shifts[0]
         return indices
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LaunchEntries:
-    """The entries of one launch of a plan: an EntrySource.
-
-    Fields:
-        launch: the launch, as dumped.
-        tags: the launches of this run that it is for; None = every tag the columns allow.
-        scope: which entries are judged; a launch that names no requests has none in their scope.
-        slot_shift: added to slots.
-    """
-
-    launch: PlannedLaunch
-    tags: tuple[LaunchTag, ...] | None
-    scope: Scope = ALL_ENTRIES
-    slot_shift: int = 0
-
-    @property
-    def step(self) -> int | None:
-        """The step the plan was made for."""
-        return self.launch.step
-
-    @property
-    def enabled(self) -> bool:
-        """Whether the launch ran its checks."""
-        return self.launch.plan.enable
-
-    @property
-    def check_expected_token(self) -> bool:
-        """Whether tokens are judged."""
-        return self.launch.check_verify_expected_token
-
-    @cached_property
-    def _keep(self) -> NDArray[np.bool_] | None:
-        """Active entries in scope; None = all."""
-        if not self.scope.request_ids and self.scope.slots is None:
-            return None
-        plan = self.launch.plan
-        keep = self.scope.admits_slots(plan.verify_slot_indices[: len(plan)])
-        if self.scope.request_ids:
-            names = self.launch.request_ids
-            keep &= False if names is None else self.scope.admits_requests(names[: len(plan)])
-        return keep
-
-    @cached_property
-    def num_entries(self) -> int:
-        """Active entries in scope."""
-        return len(self.launch.plan) if self._keep is None else int(self._keep.sum())
-
-    def blocks(self) -> Iterator[EntryBlock]:
-        """All active entries in scope, in entry order."""
-        plan = self.launch.plan
-        for first in range(0, len(plan), MAX_BLOCK_ENTRIES):
-            part = slice(first, min(first + MAX_BLOCK_ENTRIES, len(plan)))
-            prev_slots = plan.verify_prev_slot_indices[part]
-            block = EntryBlock(
-                entry_indices=np.arange(part.start, part.stop, dtype=np.int64),
-                slot_indices=to_kernel_slots(plan.verify_slot_indices[part], self.slot_shift),
-                prev_slot_indices=to_kernel_slots(prev_slots, self.slot_shift),
-                expected_tokens=plan.verify_expected_tokens[part],
-                expected_positions=plan.verify_expected_positions[part],
-            )
-            yield block if self._keep is None else block.only(self._keep[part])
-
-    def slot_blocks(self) -> Iterator[NDArray[np.int64]]:
-        """The slots of the blocks alone."""
-        for block in self.blocks():
-            yield block.slot_indices
-
-    def request_ids_of(self, entry_indices: NDArray[np.int64]) -> list[str | None]:
-        """The request of each entry, where the plan says so."""
-        names = self.launch.request_ids
-        return [None if names is None else names[entry] for entry in entry_indices.tolist()]

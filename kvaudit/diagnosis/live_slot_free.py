@@ -46,7 +46,7 @@ def free_elements(evidence: PoolEvidence) -> NDArray[np.int64]:
     held = evidence.live_slots
     if held is None or "alloc.state" not in evidence.columns:
         return np.empty(0, dtype=np.int64)
-    free = evidence.columns["alloc.state"] == AllocState.FREE
+    free: NDArray[np.bool_] = evidence.columns["alloc.state"] == AllocState.FREE
     rows = evidence.rows_of(held.slots)
-    elements = np.flatnonzero((rows >= 0) & evidence.names_slot(held.slots))
+    elements: NDArray[np.int64] = np.flatnonzero((rows >= 0) & evidence.names_slot(held.slots))
     return elements[free[rows[elements]]]

@@ -14,8 +14,8 @@ from kvaudit.core.observer import RunObserver
 from kvaudit.core.report import BackendChoice, InputFile, Report, Timing
 from kvaudit.diagnosis.registry import RULES, chosen_rules
 from kvaudit.errors import ConfigError
-from kvaudit.runner.expectations import Expectations, expectations_of
-from kvaudit.runner.pool_audit import PoolAudit, PoolResult, scope_of, swa_pool_of
+from kvaudit.runner.expectations import Expectations, expectations_of, scope_of, swa_pool_of
+from kvaudit.runner.pool_audit import PoolAudit, PoolResult
 from kvaudit.runner.self_check import self_check
 from kvaudit.runner.verdict import EXIT_CODES, conclude, coverage_of, tag_counters
 

@@ -9,12 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.constants import LaunchTag
+from kvaudit.core.audit_options import AuditOptions
 from kvaudit.core.dataset import AuditedPool
 from kvaudit.core.entries import EntrySource, Scope, slot_shift_of
+from kvaudit.core.launch_entries import LaunchEntries
 from kvaudit.core.launch_tag import PoolKind, pool_kind_of
 from kvaudit.core.plan import PlanDump, PlannedLaunch
-from kvaudit.core.planner import LaunchEntries, SequenceEntries, window_of
+from kvaudit.core.planner import SequenceEntries, window_of
 from kvaudit.core.sequences import Sequences
+from kvaudit.core.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -78,6 +81,30 @@ def expectations_of(pool: AuditedPool, scope: Scope) -> Expectations:
         launch_entries=tuple(launches),
         notes=notes,
     )
+
+
+def scope_of(options: AuditOptions) -> Scope:
+    """Which entries the options leave to be judged."""
+    return Scope(request_ids=frozenset(options.request_ids), slots=options.slots)
+
+
+def swa_pool_of(pool: AuditedPool, pools: Sequence[AuditedPool]) -> Snapshot | None:
+    """The window pool of the same engine, rank and step; None where there is not exactly one."""
+    key = pool.snapshot.key
+    found = [
+        other.snapshot
+        for other in pools
+        if other.snapshot.key.pool_kind is PoolKind.SWA
+        and (key.instance, key.group, key.tier, key.rank, key.step)
+        == (
+            other.snapshot.key.instance,
+            other.snapshot.key.group,
+            other.snapshot.key.tier,
+            other.snapshot.key.rank,
+            other.snapshot.key.step,
+        )
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def launches_of_step(

@@ -12,10 +12,9 @@ from kvaudit.constants import LaunchTag
 from kvaudit.core.audit_options import AuditOptions
 from kvaudit.core.backend import Backend
 from kvaudit.core.dataset import AuditedPool
-from kvaudit.core.entries import Scope
 from kvaudit.core.evidence import CoverageGaps, PoolEvidence
 from kvaudit.core.finding import Finding
-from kvaudit.core.launch_tag import KvHalf, LaunchPhase, PoolKind, half_of, phase_of
+from kvaudit.core.launch_tag import KvHalf, LaunchPhase, half_of, phase_of
 from kvaudit.core.observer import RunObserver
 from kvaudit.core.planner import window_of
 from kvaudit.core.snapshot import DumpMoment, Snapshot
@@ -23,10 +22,11 @@ from kvaudit.core.violation import Violation
 from kvaudit.diagnosis.registry import diagnose
 from kvaudit.diagnosis.rule import Rule
 from kvaudit.runner.bytes_pass import BytesPass, BytesResult
+from kvaudit.runner.canary_columns import tags_of_columns
 from kvaudit.runner.column_rows import column_violations
-from kvaudit.runner.expectations import Expectations
+from kvaudit.runner.expectations import Expectations, scope_of
 from kvaudit.runner.planned_rows import PlannedRows, never_stamped_rows, planned_rows
-from kvaudit.runner.records_pass import RecordsPass, RecordsResult, tags_of_columns
+from kvaudit.runner.records_pass import RecordsPass, RecordsResult
 from kvaudit.runner.row_space import RowSpace
 
 
@@ -227,30 +227,6 @@ class PoolAudit:
             scope=scope_of(self.options),
             gaps=gaps,
         )
-
-
-def scope_of(options: AuditOptions) -> Scope:
-    """Which entries the options leave to be judged."""
-    return Scope(request_ids=frozenset(options.request_ids), slots=options.slots)
-
-
-def swa_pool_of(pool: AuditedPool, pools: Sequence[AuditedPool]) -> Snapshot | None:
-    """The window pool of the same engine, rank and step; None where there is not exactly one."""
-    key = pool.snapshot.key
-    found = [
-        other.snapshot
-        for other in pools
-        if other.snapshot.key.pool_kind is PoolKind.SWA
-        and (key.instance, key.group, key.tier, key.rank, key.step)
-        == (
-            other.snapshot.key.instance,
-            other.snapshot.key.group,
-            other.snapshot.key.tier,
-            other.snapshot.key.rank,
-            other.snapshot.key.step,
-        )
-    ]
-    return found[0] if len(found) == 1 else None
 
 
 def stamped_name(kv_column: str) -> str:

@@ -22,18 +22,12 @@ from kvaudit.constants import (
 )
 from kvaudit.core.backend import Backend
 from kvaudit.core.entries import EntryBlock, EntrySource, to_engine_slots
-from kvaudit.core.launch_tag import (
-    KvHalf,
-    LaunchPhase,
-    PoolKind,
-    half_of,
-    launch_tag,
-    phase_of,
-)
+from kvaudit.core.launch_tag import KvHalf, LaunchPhase, half_of, phase_of
 from kvaudit.core.observer import RunObserver
 from kvaudit.core.report import TagCounters
-from kvaudit.core.snapshot import DumpMoment, Snapshot, column_half
+from kvaudit.core.snapshot import DumpMoment, Snapshot
 from kvaudit.core.violation import Violation
+from kvaudit.runner.canary_columns import column_of, has_sources, tags_of_columns
 from kvaudit.runner.failed_entries import FAILED_ENTRY, FailedEntries, violations_of
 from kvaudit.runner.row_space import RowSpace
 
@@ -268,25 +262,3 @@ class RecordsPass:
         """Stored position of each index, shape [n], int64; -1 where no record was read."""
         read = (indices > 0) & (indices < self.space.past_end)
         return np.where(read, records[np.where(read, indices, 0), RECORD_POSITION], -1)
-
-
-def column_of(tag: LaunchTag) -> str:
-    """The canary column a launch reads; a sweep reads the tail's."""
-    buffer = "head" if phase_of(tag) is LaunchPhase.HEAD else "tail"
-    return f"{half_of(tag).lower()}.{buffer}"
-
-
-def tags_of_columns(snapshot: Snapshot) -> tuple[LaunchTag, ...]:
-    """The head and tail tags that the snapshot's canary columns allow, ascending."""
-    kind = PoolKind(snapshot.key.pool_kind)
-    tags = [
-        launch_tag(phase, half, kind)
-        for phase in (LaunchPhase.HEAD, LaunchPhase.TAIL)
-        for half in KvHalf
-    ]
-    return tuple(sorted(tag for tag in tags if column_of(tag) in snapshot.canary))
-
-
-def has_sources(snapshot: Snapshot, half: KvHalf) -> bool:
-    """Whether real_kv_hash of a half covers any column."""
-    return any(column_half(name) is half for name in snapshot.stamped_columns)

@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kvaudit.core import planner
-from kvaudit.core.entries import EntryBlock, EntrySource, Scope
+from kvaudit.core.entries import Scope
 from kvaudit.core.layout import SlotRanges
-from kvaudit.core.planner import LaunchEntries, SequenceEntries, window_of
+from kvaudit.core.planner import SequenceEntries, window_of
 from kvaudit.core.sequences import SequenceState
+from tests.helpers.entry_rows import Row, rows_of
 from tests.helpers.worlds import Request, fixture_f, sequences_of
-
-Row = tuple[int, int, int, int, int]
-
-
-def _rows(blocks: Iterator[EntryBlock]) -> list[Row]:
-    return [
-        row
-        for block in blocks
-        for row in zip(
-            block.entry_indices.tolist(),
-            block.slot_indices.tolist(),
-            block.prev_slot_indices.tolist(),
-            block.expected_tokens.tolist(),
-            block.expected_positions.tolist(),
-            strict=True,
-        )
-    ]
 
 
 def _slow(
@@ -88,11 +70,11 @@ def test_sequences_give_the_entries_of_the_slow_model(requests, block, **options
         patch.setattr(planner, "MAX_BLOCK_ENTRIES", block)
         source = SequenceEntries(sequences=sequences_of(requests), **options)
         blocks = list(source.blocks())
-        assert _rows(iter(blocks)) == _slow(requests, **options)
+        assert rows_of(iter(blocks)) == _slow(requests, **options)
         assert all(len(part) <= block for part in blocks)
         assert source.num_entries == sum(map(len, blocks))
         slots = [slot for part in source.slot_blocks() for slot in part.tolist()]
-        assert slots == [row[1] for row in _rows(iter(blocks))]
+        assert slots == [row[1] for row in rows_of(iter(blocks))]
 
 
 @given(requests=requests_strategy, block=st.integers(1, 7))
@@ -107,38 +89,10 @@ def test_a_scope_leaves_entries_out_and_keeps_their_numbers(requests, block) -> 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(planner, "MAX_BLOCK_ENTRIES", block)
         source = SequenceEntries(sequences=sequences_of(requests), scope=scope)
-        assert _rows(source.blocks()) == expected
+        assert rows_of(source.blocks()) == expected
         assert source.num_entries == len(expected)
         numbers = np.array([row[0] for row in expected], dtype=np.int64)
         assert source.request_ids_of(numbers) == [names[row[0]] for row in expected]
-
-
-def test_a_plan_gives_its_active_entries_with_their_requests(monkeypatch) -> None:
-    world = fixture_f()
-    (launch,) = world.plan(padding=1).launches
-    monkeypatch.setattr(planner, "MAX_BLOCK_ENTRIES", 3)
-    source: EntrySource = LaunchEntries(launch=launch, tags=None)
-    assert [row[1:4] for row in _rows(source.blocks())] == [
-        (2, -1, 11), (3, 2, 12), (4, 3, 13), (5, 4, 14),
-        (6, -1, 21), (7, 6, 22), (8, 7, 23), (9, 8, 24), (0, 0, -1),
-    ]  # fmt: skip
-    assert source.request_ids_of(np.array([0, 5])) == ["A", "B"]
-    assert [slots.tolist() for slots in source.slot_blocks()] == [[2, 3, 4], [5, 6, 7], [8, 9, 0]]
-
-
-def test_a_plan_that_names_no_requests_has_none_of_them_in_scope() -> None:
-    (launch,) = fixture_f().plan(names=False).launches
-    source = LaunchEntries(launch=launch, tags=None, scope=Scope(request_ids=frozenset("A")))
-    assert source.num_entries == 0
-    assert _rows(source.blocks()) == []
-    assert LaunchEntries(launch=launch, tags=None).request_ids_of(np.array([3])) == [None]
-
-
-def test_a_plans_scope_keeps_entry_numbers() -> None:
-    (launch,) = fixture_f().plan().launches
-    scope = Scope(request_ids=frozenset("B"), slots=SlotRanges.parse("7-30"))
-    source = LaunchEntries(launch=launch, tags=None, scope=scope, slot_shift=2)
-    assert [row[:3] for row in _rows(source.blocks())] == [(5, 9, 8), (6, 10, 9), (7, 11, 10)]
 
 
 def test_a_map_to_a_window_pool_does_not_bound_the_full_pool() -> None:

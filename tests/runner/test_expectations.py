@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from kvaudit.constants import LaunchTag
+from kvaudit.core.audit_options import AuditOptions
 from kvaudit.core.dataset import AuditedPool
 from kvaudit.core.entries import ALL_ENTRIES
 from kvaudit.core.launch_tag import PoolKind
+from kvaudit.core.layout import SlotRanges
 from kvaudit.core.plan import PlanDump
-from kvaudit.runner.expectations import expectations_of, launches_of_step, merged_sequences
+from kvaudit.core.snapshot import PoolKey
+from kvaudit.runner.expectations import (
+    expectations_of,
+    launches_of_step,
+    merged_sequences,
+    scope_of,
+    swa_pool_of,
+)
 from tests.helpers.worlds import fixture_f, sequences_of
 
 HEAD, TAIL, SWEEP = LaunchTag.HEAD_K_FULL, LaunchTag.TAIL_K_FULL, LaunchTag.SWEEP_K_FULL
@@ -71,3 +80,25 @@ def test_every_request_of_sequences_and_plans_is_known() -> None:
     world.requests.pop()
     pool = AuditedPool(snapshot=world.snapshot(), sequences=(world.sequences(),), plans=(plan,))
     assert expectations_of(pool, ALL_ENTRIES).request_ids() == {"A", "B"}
+
+
+FULL = PoolKey(instance="decode-0", rank=0)
+SWA = PoolKey(instance="decode-0", rank=0, pool="SWA", pool_kind=PoolKind.SWA)
+
+
+def _pool(key: PoolKey) -> AuditedPool:
+    return fixture_f(key=key).dataset().pools[0]
+
+
+def test_the_window_pool_is_the_one_of_the_same_engine_rank_and_step() -> None:
+    full, swa = _pool(FULL), _pool(SWA)
+    other = _pool(PoolKey(instance="decode-0", rank=1, pool_kind=PoolKind.SWA))
+    assert swa_pool_of(full, [full, other, swa]) is swa.snapshot
+    assert swa_pool_of(full, [full, other]) is None
+    assert swa_pool_of(full, [full, swa, swa]) is None
+
+
+def test_the_scope_is_what_the_options_name() -> None:
+    scope = scope_of(AuditOptions(request_ids=("A", "B"), slots=SlotRanges.parse("3")))
+    assert scope.request_ids == {"A", "B"}
+    assert scope.slots == SlotRanges.parse("3")

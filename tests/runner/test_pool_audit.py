@@ -4,26 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from kvaudit.core.dataset import AuditedPool, Dataset
+from kvaudit.core.dataset import Dataset
 from kvaudit.core.launch_tag import PoolKind
 from kvaudit.core.snapshot import PoolKey
-from kvaudit.runner.pool_audit import stamped_name, swa_pool_of
+from kvaudit.runner.pool_audit import stamped_name
 from tests.helpers.worlds import World, fixture_f
 
 FULL = PoolKey(instance="decode-0", rank=0)
 SWA = PoolKey(instance="decode-0", rank=0, pool="SWA", pool_kind=PoolKind.SWA)
-
-
-def _pool(key: PoolKey) -> AuditedPool:
-    return fixture_f(key=key).dataset().pools[0]
-
-
-def test_the_window_pool_is_the_one_of_the_same_engine_rank_and_step() -> None:
-    full, swa = _pool(FULL), _pool(SWA)
-    other = _pool(PoolKey(instance="decode-0", rank=1, pool_kind=PoolKind.SWA))
-    assert swa_pool_of(full, [full, other, swa]) is swa.snapshot
-    assert swa_pool_of(full, [full, other]) is None
-    assert swa_pool_of(full, [full, swa, swa]) is None
 
 
 def _with_map() -> World:

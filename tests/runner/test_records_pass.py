@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kvaudit.constants import LaunchTag, RealKvHashMode
+from kvaudit.constants import RealKvHashMode
 from kvaudit.core import planner
-from kvaudit.core.launch_tag import PoolKind
-from kvaudit.core.snapshot import PoolKey
-from kvaudit.runner.records_pass import column_of, tags_of_columns
 from tests.helpers import corruptions
 from tests.helpers.worlds import fixture_f
 
@@ -22,18 +19,6 @@ def test_the_size_of_a_block_changes_nothing(run, monkeypatch, size: int) -> Non
     blocks = run(world.dataset()).to_dict()
     for key in ("violations", "tags", "coverage", "findings"):
         assert blocks[key] == whole[key]
-
-
-def test_a_sweep_reads_the_tails_column() -> None:
-    assert column_of(LaunchTag.HEAD_V_SWA) == "v.head"
-    assert column_of(LaunchTag.TAIL_K_FULL) == "k.tail"
-    assert column_of(LaunchTag.SWEEP_V_FULL) == "v.tail"
-
-
-def test_tags_follow_from_the_columns_and_the_pool_kind() -> None:
-    key = PoolKey(pool_kind=PoolKind.SWA)
-    snapshot = fixture_f(canary=("v.tail", "k.head"), key=key).snapshot()
-    assert tags_of_columns(snapshot) == (LaunchTag.HEAD_K_SWA, LaunchTag.TAIL_V_SWA)
 
 
 def test_counters_say_what_ran(run) -> None:
