@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
 
 from kvaudit.kernels.array_forms import read_only, widened_rows
+from tests.kernels.implementations import CPU
+from tests.kernels.launches import outcome, verify_launch, write_launch
 
 
 def frozen(array):
@@ -72,3 +76,20 @@ def test_few_rows_of_any_stride_are_contiguous(num_rows):
     wide = widened_rows(rows)
     assert wide.flags.c_contiguous
     assert wide.tolist() == rows.tolist()
+
+
+@pytest.mark.parametrize("op", ["fold", "verify", "write"])
+def test_every_cpu_kernel_is_compiled_once_whatever_the_arrays(op):
+    wide = np.zeros((9, 6), dtype=np.uint64)
+    for records in (wide[:, :4].copy(), wide, wide[:, :4]):
+        write = write_launch(records=records, tokens=[5, 6], positions=[0, 1], slots=[1, 2])
+        verify = verify_launch(records=records, slots=[1, 2], prevs=[-1, 1])
+        for launch in (write, verify):
+            outcome(CPU, "write" if launch is write else "verify", launch)
+        CPU.run("verify", **verify | {"canary_records": frozen(records)})
+    for source in (wide.view(np.uint8), frozen(wide.view(np.uint8)), wide[:, :4].view(np.uint8)):
+        slots, hashes = np.arange(9), np.zeros(9, dtype=np.uint64)
+        geometry = {"page_size": 1, "num_bytes_per_token": 32, "read_bytes": 32}
+        CPU.run("fold", source_bytes=source, slot_indices=slots, source_hashes=hashes, **geometry)
+    kernels = importlib.import_module(f"kvaudit.kernels.{op}.numba_cpu").KERNELS
+    assert max(len(kernel.signatures) for kernel in kernels) == 1
