@@ -12,6 +12,7 @@ from kvaudit.core.snapshot import column_layer
 from kvaudit.render.printable import printable
 
 KILO: Final = 1000
+ALL_HUNDREDTHS: Final = 10_000
 
 
 def count_label(count: int, noun: str, plural: str | None = None) -> str:
@@ -31,7 +32,10 @@ def bytes_label(num_bytes: int) -> str:
 
 def percent_label(ratio: float) -> str:
     """A share, rounded down: `100%` means all of it and `0%` none of it."""
+    # 0.57 * 1e4 lies a hair below 5700, and all but 1 of 10^12 a hair below all.
     hundredths = math.floor(round(ratio * 1e4, 6))
+    if ratio < 1:
+        hundredths = min(hundredths, ALL_HUNDREDTHS - 1)
     return f"{hundredths / 100:g}%" if hundredths or not ratio else "<0.01%"
 
 
@@ -40,6 +44,11 @@ def listed(values: Sequence[object], *, most: int = 8) -> str:
     words = ", ".join(printable(str(value)) for value in values[:most])
     rest = len(values) - most
     return f"{words} and {rest:,} more" if rest > 0 else words
+
+
+def named(noun: str, values: Sequence[object]) -> str:
+    """`request A`, `requests A, B`."""
+    return f"{noun if len(values) == 1 else noun + 's'} {listed(values)}"
 
 
 def ranges_label(numbers: Iterable[int], *, most: int | None = None) -> str:

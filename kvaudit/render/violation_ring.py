@@ -12,7 +12,7 @@ from kvaudit.constants import FailReason
 from kvaudit.core.fail_reason import REASON_LABELS
 from kvaudit.core.report import Report
 from kvaudit.core.violation import Violation, hash_label
-from kvaudit.render.labels import column_labels, listed, page_size_of, place_label
+from kvaudit.render.labels import column_labels, listed, named, page_size_of, place_label
 from kvaudit.render.lines import aligned, line
 from kvaudit.render.printable import printable
 
@@ -77,13 +77,9 @@ def _slot_group(rows: Sequence[Violation], *, page_size: int, names_pool: bool) 
         rank = "" if first.rank is None else f" rank {first.rank}"
         title.append((f"  pool {printable(first.pool)}{rank}", ""))
     if requests:
-        title.append(
-            (f"  {'request' if len(requests) == 1 else 'requests'} {listed(requests)}", "")
-        )
+        title.append((f"  {named('request', requests)}", ""))
     if positions:
-        title.append(
-            (f"  {'position' if len(positions) == 1 else 'positions'} {listed(positions)}", "")
-        )
+        title.append((f"  {named('position', positions)}", ""))
     cells = [
         cells
         for row in rows

@@ -8,6 +8,7 @@ from kvaudit.render.labels import (
     column_labels,
     count_label,
     listed,
+    named,
     page_size_of,
     percent_label,
     place_label,
@@ -23,6 +24,7 @@ from kvaudit.render.labels import (
         (0.5, "50%"),
         (1 / 3, "33.33%"),
         (0.99999, "99.99%"),
+        (1 - 1e-13, "99.99%"),
         (1e-9, "<0.01%"),
         (0.57, "57%"),
     ],
@@ -48,6 +50,11 @@ def test_sizes_are_powers_of_a_thousand(num_bytes: int, label: str) -> None:
 def test_counts_carry_their_noun() -> None:
     assert count_label(1, "slot") == "1 slot"
     assert count_label(2048, "launch", "launches") == "2,048 launches"
+
+
+def test_named_values_agree_in_number() -> None:
+    assert named("request", ["A"]) == "request A"
+    assert named("request", ["A", "B"]) == "requests A, B"
 
 
 def test_runs_are_folded() -> None:
