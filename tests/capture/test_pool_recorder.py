@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from kvaudit.capture.layouts import GatheredColumn
 from kvaudit.capture.pool_recorder import PoolRecorder, PoolRow, RecordedPool
+from kvaudit.capture.slot_view import GatheredColumn
 from kvaudit.constants import NO_SEED
 from kvaudit.core.kv_column import ArrayKvColumn
 from kvaudit.core.snapshot import PoolKey
