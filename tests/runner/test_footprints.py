@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -195,6 +196,7 @@ def test_sequences_give_exactly_the_listed_rows(run, case: str, column: str) -> 
     failed = bool(expected[COLUMNS.index(column)])
     assert report.verdict is (Verdict.VIOLATIONS if failed else Verdict.CLEAN)
     assert report.violations_total == len(report.violations)
+    assert json.loads(json.dumps(report.to_dict()))["violations"]["total"] == len(report.violations)
 
 
 @pytest.mark.parametrize("column", COLUMNS)
