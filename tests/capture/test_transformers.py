@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ def test_requests_join_and_leave_while_over_a_thousand_slots_are_stamped(
     capture: Capture,
 ) -> None:
     assert capture.num_stamped >= 1000
-    changes = list(zip(capture.live, capture.live[1:], strict=False))
+    changes = list(pairwise(capture.live))
     assert sum(bool(later - earlier) for earlier, later in changes) >= 4
     assert sum(bool(earlier - later) for earlier, later in changes) >= 4
 
@@ -222,6 +223,44 @@ def test_forked_requests_are_followed_through_their_copied_blocks(tmp_path: Path
     report = audited(tmp_path)
     assert report.verdict is Verdict.CLEAN, report.violations[:3]
     assert report.coverage.families[Family.RECORDS].details["unstamped"] == 0
+
+
+def test_warm_up_and_padding_are_no_part_of_a_recording(tmp_path: Path) -> None:
+    model = tiny_model()
+    plain = serve(make_manager(model), TINY_PROMPTS, TINY_TOKENS)
+    with record(model) as recorder:
+        manager = make_manager(model)
+        manager.batch_processor = manager._create_batch_processor()
+        # What CUDA graphs and compilation ask for: padded inputs, whose KV goes to the trash.
+        manager.batch_processor.model_runner.pad_inputs = True
+        manager.warmup()
+        assert recorder.num_stamped == 0
+        assert serve(manager, TINY_PROMPTS, TINY_TOKENS) == plain
+    assert recorder.num_stamped > 0
+    recorder.dump(tmp_path)
+    report = audited(tmp_path)
+    assert report.verdict is Verdict.CLEAN, report.violations[:3]
+    assert_all_covered(report, *STAMPED)
+
+
+def test_an_evicted_request_is_followed_through_its_second_prefill(tmp_path: Path) -> None:
+    model = tiny_model()
+    prompts = {"a": list(range(40, 70)), "b": list(range(90, 120))}
+    new_tokens = {"a": 60, "b": 60}
+    live = [frozenset[str]()]
+
+    def on_step(recorder: Recorder) -> None:
+        live.append(recorder.live_requests)
+
+    with record(model, on_step=on_step) as recorder:
+        outputs = serve(make_manager(model, num_blocks=8), prompts, new_tokens)
+    assert {name: len(tokens) for name, tokens in outputs.items()} == new_tokens
+    joins = [later - earlier for earlier, later in pairwise(live)]
+    assert sum(map(len, joins)) > len(prompts)
+    recorder.dump(tmp_path)
+    report = audited(tmp_path)
+    assert report.verdict is Verdict.CLEAN, report.violations[:3]
+    assert_all_covered(report, *STAMPED)
 
 
 def test_a_cancelled_request_is_forgotten(tmp_path: Path) -> None:
