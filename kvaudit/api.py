@@ -106,13 +106,12 @@ def stamp(
     from kvaudit.formats.plan_writer import write_plan
     from kvaudit.formats.sequences_writer import write_sequences
     from kvaudit.formats.snapshot_writer import write_snapshot
+    from kvaudit.runner.self_check import prepare
     from kvaudit.runner.stamp import stamp as run_stamp
 
     observer = SilentObserver() if observer is None else observer
     chosen, _ = choose(backend, kv_bytes=_kv_bytes(dataset.pools), num_entries=0)
-    if chosen.needs_compilation():
-        observer.compiling()
-        chosen.compile_kernels()
+    prepare(chosen, observer)
     targets = _targets(dataset, Path(folder))
     Path(folder).mkdir(parents=True, exist_ok=True)
     observer.stage("stamp", len(targets))

@@ -13,10 +13,11 @@ from kvaudit.core.finding import Finding
 from kvaudit.core.observer import RunObserver
 from kvaudit.core.report import BackendChoice, InputFile, Report, Timing
 from kvaudit.diagnosis.registry import RULES, chosen_rules
+from kvaudit.diagnosis.rule import Rule
 from kvaudit.errors import ConfigError
 from kvaudit.runner.expectations import Expectations, expectations_of, scope_of, swa_pool_of
 from kvaudit.runner.pool_audit import PoolAudit, PoolResult
-from kvaudit.runner.self_check import self_check
+from kvaudit.runner.self_check import prepare
 from kvaudit.runner.verdict import EXIT_CODES, conclude, coverage_of, tag_counters
 
 # Requests an error message lists.
@@ -50,10 +51,7 @@ def audit(
     scope = scope_of(options)
     expectations = [expectations_of(pool, scope) for pool in dataset.pools]
     _check_requests(options.request_ids, expectations)
-    if backend.needs_compilation():
-        observer.compiling()
-        backend.compile_kernels()
-    passed = self_check(backend)
+    passed = prepare(backend, observer)
     started = time.perf_counter()
     results = [
         PoolAudit(
@@ -67,6 +65,28 @@ def audit(
         ).run()
         for pool, expected in zip(dataset.pools, expectations, strict=True)
     ]
+    return _report(
+        dataset,
+        results,
+        choice=choice,
+        options=options,
+        rules=rules,
+        self_check=passed,
+        started=started,
+    )
+
+
+def _report(
+    dataset: Dataset,
+    results: Sequence[PoolResult],
+    *,
+    choice: BackendChoice,
+    options: AuditOptions,
+    rules: Sequence[Rule],
+    self_check: str,
+    started: float,
+) -> Report:
+    """The pools' results as one report."""
     findings = _sorted_findings(results)
     left_out = [rule.id for rule in RULES if rule.id.startswith("KV1") and rule not in rules]
     coverage = coverage_of(results, options=options, left_out=left_out)
@@ -75,9 +95,9 @@ def audit(
     return Report(
         verdict=conclusion.verdict,
         exit_code=0 if options.exit_zero else EXIT_CODES[conclusion.verdict],
-        inputs=_inputs(dataset.files, expectations),
+        inputs=_inputs(dataset.files, [result.expectations for result in results]),
         backend=choice,
-        self_check=passed,
+        self_check=self_check,
         coverage=coverage,
         tags=tag_counters(results),
         violations_total=sum(result.violations_total for result in results),

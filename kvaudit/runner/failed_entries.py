@@ -102,19 +102,25 @@ def violations_of(
             step=key.step if step is None else step,
         )
         if not reasons & FailReason.SLOT_OUT_OF_RANGE:
-            record = records[entry["index"]]
-            expected_real = int(entry["expected_real_kv_hash"]) if real_kv_hash_judged else None
-            row = replace(
-                row,
-                position=int(record[RECORD_POSITION]),
-                token=int(record[RECORD_TOKEN]),
-                chain_hash=int(record[RECORD_PREV_HASH]) & MASK64,
-                expected_chain_hash=int(expected_chains[idx]),
-                real_kv_hash=int(record[RECORD_REAL_KV_HASH]) & MASK64,
-                expected_real_kv_hash=expected_real,
-            )
+            row = _with_record(row, records[entry["index"]], expected_chains[idx])
+            if real_kv_hash_judged:
+                row = replace(row, expected_real_kv_hash=int(entry["expected_real_kv_hash"]))
         rows.append(row)
     return rows
+
+
+def _with_record(
+    row: Violation, record: NDArray[np.int64], expected_chain_hash: np.uint64
+) -> Violation:
+    """The row with what its record, shape [4], int64, holds."""
+    return replace(
+        row,
+        position=int(record[RECORD_POSITION]),
+        token=int(record[RECORD_TOKEN]),
+        chain_hash=int(record[RECORD_PREV_HASH]) & MASK64,
+        expected_chain_hash=int(expected_chain_hash),
+        real_kv_hash=int(record[RECORD_REAL_KV_HASH]) & MASK64,
+    )
 
 
 def _expected_chain_hashes(

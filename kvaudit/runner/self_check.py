@@ -9,6 +9,7 @@ import numpy as np
 from kvaudit.constants import CHAIN_ANCHOR, NO_PREDECESSOR, FailReason, LaunchTag
 from kvaudit.core.backend import Backend
 from kvaudit.core.kv_column import ArrayKvColumn
+from kvaudit.core.observer import RunObserver
 from kvaudit.errors import SelfCheckFailed
 
 # Known answers (DESIGN.md 3), none of them computed by the backend under test: the chain hash
@@ -26,6 +27,14 @@ _ALL_OF_THEM: Final = (
     | FailReason.VERIFY_REAL_KV_HASH_MISMATCH
     | FailReason.VERIFY_TOKEN_MISMATCH
 )
+
+
+def prepare(backend: Backend, observer: RunObserver) -> str:
+    """Compile what is not compiled yet, which takes seconds and is announced; then self-check."""
+    if backend.needs_compilation():
+        observer.compiling()
+        backend.compile_kernels()
+    return self_check(backend)
 
 
 def self_check(backend: Backend) -> str:

@@ -57,22 +57,14 @@ def stamp(pool: AuditedPool, *, backend: Backend, combined: Sequence[str] = ()) 
     for name in combined:
         if name not in content:
             raise ConfigError(f"{name} is not in the dump", hint=f"it has {', '.join(content)}")
-    halves = [half for half in KvHalf if half is KvHalf.K or any(_is_v(name) for name in content)]
     digests = {name: partial(_digests, snapshot, backend, name) for name in content}
-    canary = {
-        f"{half.lower()}.tail": ComputedColumn(
-            name=f"canary.{half.lower()}.tail",
-            compute=partial(
-                _records,
-                snapshot,
-                sources,
-                backend=backend,
-                half=half,
-                digests=[digests[name] for name in combined if column_half(name) is half],
-            ),
-        )
-        for half in halves
-    }
+    halves = [half for half in KvHalf if half is KvHalf.K or any(_is_v(name) for name in content)]
+    canary = {}
+    for half in halves:
+        covered = [digests[name] for name in combined if column_half(name) is half]
+        records = partial(_records, snapshot, sources, backend=backend, half=half, digests=covered)
+        name = f"{half.lower()}.tail"
+        canary[name] = ComputedColumn(name=f"canary.{name}", compute=records)
     return replace(
         snapshot,
         real_kv_hash_mode=RealKvHashMode.ALL if combined else RealKvHashMode.NONE,

@@ -10,7 +10,8 @@ import pytest
 from kvaudit.backends.availability import choose
 from kvaudit.core.backend import Backend
 from kvaudit.errors import SelfCheckFailed
-from kvaudit.runner.self_check import self_check
+from kvaudit.runner.self_check import prepare, self_check
+from tests.helpers.watcher import Watcher
 
 
 def _backend() -> Backend:
@@ -20,6 +21,24 @@ def _backend() -> Backend:
 @pytest.mark.parametrize("name", ["reference", "cpu"])
 def test_every_backend_passes(name: str) -> None:
     assert self_check(choose(name, kv_bytes=0, num_entries=0)[0]) == "passed"
+
+
+def test_compiling_is_announced_before_it_happens_and_only_then() -> None:
+    backend, events = _backend(), []
+
+    class Fresh:
+        def needs_compilation(self) -> bool:
+            return not events
+
+        def compile_kernels(self) -> None:
+            events.append(watcher.compiled)
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(backend, name)
+
+    watcher, fresh = Watcher(), Fresh()
+    assert prepare(fresh, watcher) == prepare(fresh, watcher) == "passed"
+    assert (watcher.compiled, events) == (1, [1])
 
 
 def _broken(method: str, wrong: Callable[[np.ndarray], np.ndarray]) -> Backend:
