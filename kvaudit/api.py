@@ -113,7 +113,6 @@ def stamp(
     chosen, _ = choose(backend, kv_bytes=_kv_bytes(dataset.pools), num_entries=0)
     prepare(chosen, observer)
     targets = _targets(dataset, Path(folder))
-    Path(folder).mkdir(parents=True, exist_ok=True)
     observer.stage("stamp", len(targets))
     for pool in dataset.pools:
         stamped = run_stamp(pool, backend=chosen, combined=combined)
@@ -151,7 +150,7 @@ def _num_entries(pools: Sequence[AuditedPool]) -> int:
 
 
 def _targets(dataset: Dataset, folder: Path) -> dict[str, Path]:
-    """The copy of each file, by the file's path."""
+    """The copy of each file, by the file's path; makes the folder once nothing speaks against it."""
     from kvaudit.errors import ConfigError
 
     paths = [
@@ -169,4 +168,5 @@ def _targets(dataset: Dataset, folder: Path) -> dict[str, Path]:
     for path, target in targets.items():
         if target.resolve() == Path(path).resolve():
             raise ConfigError(f"the copy would replace {path}", hint="choose another folder")
+    folder.mkdir(parents=True, exist_ok=True)
     return targets
