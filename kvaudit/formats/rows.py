@@ -109,10 +109,11 @@ class RowReader:
 
     def integer_lists(self, name: str) -> IntegerLists:
         """A list<int64> column; one batch of a plain list column is not copied."""
-        offsets, values = [np.zeros(1, dtype=np.int64)], []
+        offsets, values, num_values = [np.zeros(1, dtype=np.int64)], [], 0
         for batch in self._batches[name]:
             batch_offsets, array = list_parts(batch.array, path=self._path, column=name)
-            offsets.append(batch_offsets[1:] + offsets[-1][-1])
+            offsets.append(batch_offsets[1:] + num_values)
+            num_values += int(batch_offsets[-1])
             values.append(value_bytes(array).view(np.int64))
         return IntegerLists(offsets=np.concatenate(offsets), values=_joined(values, np.int64))
 

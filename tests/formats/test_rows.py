@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -47,6 +49,22 @@ def test_values_come_by_name(reader):
     assert reader.integer_lists("numbers").offsets.tolist() == [0, 2, 2]
     assert reader.integer_lists("numbers").values.tolist() == [1, 2]
     assert reader.text_lists("texts") == [None, ["x", "y"]]
+
+
+@pytest.mark.parametrize("cuts", [(0, 0, 2), (0, 1, 1, 2), (0, 2, 2), (0, 0, 0)])
+def test_batches_without_rows_change_nothing(tmp_path, cuts):
+    lists = pa.array([[1, 2], [3]], INT64_LIST)
+    schema = pa.schema(
+        [("numbers", INT64_LIST)], metadata={"kvaudit.kind": "plan", "kvaudit.format": "1"}
+    )
+    path = str(tmp_path / "a.arrow")
+    with pa.ipc.new_file(path, schema) as writer:
+        for first, last in pairwise(cuts):
+            rows_of_batch = lists.slice(first, last - first)
+            writer.write_batch(pa.record_batch([rows_of_batch], schema=schema))
+    found = RowReader(open_arrow(path), {"numbers": INT64_LIST}, {}).integer_lists("numbers")
+    assert found.offsets.tolist() == [0, 2, 3][: cuts[-1] + 1]
+    assert found.values.tolist() == [1, 2, 3][: found.offsets[-1]]
 
 
 def test_an_absent_column_is_none_in_every_row(reader):
