@@ -54,13 +54,13 @@ class BytesResult:
         """Slots with at least one differing column."""
         return int(self.differing_rows.sum())
 
-    def columns_at(self, row: int) -> tuple[str, ...]:
-        """The columns that differ at one of the first differing rows, in layer order."""
-        return tuple(
-            name
-            for name in sorted(self.differences, key=column_order)
-            if row in self.differences[name]
-        )
+    def columns_of(self, rows: NDArray[np.int64]) -> list[tuple[str, ...]]:
+        """The columns that differ at each of the first differing rows, ascending, in layer order."""
+        columns: list[list[str]] = [[] for _ in range(len(rows))]
+        for name in sorted(self.differences, key=column_order):
+            for at in np.flatnonzero(np.isin(rows, self.differences[name])).tolist():
+                columns[at].append(name)
+        return [tuple(names) for names in columns]
 
 
 def column_order(name: str) -> tuple[float, str]:

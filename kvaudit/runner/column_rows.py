@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kvaudit.constants import FailReason
+from kvaudit.constants import NO_EXPECTED_TOKEN, FailReason
 from kvaudit.core.entries import EntrySource, slot_shift_of, to_kernel_slots
 from kvaudit.core.snapshot import Snapshot
 from kvaudit.core.violation import Violation
@@ -45,12 +45,12 @@ def column_violations(
             slot=slot,
             expected_position=readers[slot].position,
             expected_token=readers[slot].token,
-            columns=result.columns_at(row),
+            columns=columns,
             reasons=FailReason.COLUMN_DIGEST_MISMATCH,
             request_ids=tuple(dict.fromkeys(readers[slot].request_ids)),
             step=snapshot.key.step,
         )
-        for row, slot in zip(rows.tolist(), slots.tolist(), strict=True)
+        for slot, columns in zip(slots.tolist(), result.columns_of(rows), strict=True)
     ]
 
 
@@ -71,7 +71,9 @@ def _readers(
                 reader = readers[by_kernel_slot[int(block.slot_indices[entry])]]
                 if reader.position is None:
                     reader.position = int(block.expected_positions[entry])
-                    reader.token = int(block.expected_tokens[entry])
+                    reader.token = NO_EXPECTED_TOKEN
+                    if source.check_expected_token:
+                        reader.token = int(block.expected_tokens[entry])
                 if name is not None:
                     reader.request_ids.append(name)
     return readers

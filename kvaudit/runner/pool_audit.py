@@ -8,13 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kvaudit.constants import LaunchTag
 from kvaudit.core.audit_options import AuditOptions
 from kvaudit.core.backend import Backend
 from kvaudit.core.dataset import AuditedPool
 from kvaudit.core.evidence import CoverageGaps, PoolEvidence
 from kvaudit.core.finding import Finding
-from kvaudit.core.launch_tag import KvHalf, LaunchPhase, half_of, phase_of
 from kvaudit.core.observer import RunObserver
 from kvaudit.core.planner import window_of
 from kvaudit.core.snapshot import DumpMoment, Snapshot
@@ -22,12 +20,12 @@ from kvaudit.core.violation import Violation
 from kvaudit.diagnosis.registry import diagnose
 from kvaudit.diagnosis.rule import Rule
 from kvaudit.runner.bytes_pass import BytesPass, BytesResult
-from kvaudit.runner.canary_columns import tags_of_columns
 from kvaudit.runner.column_rows import column_violations
 from kvaudit.runner.expectations import Expectations, scope_of
 from kvaudit.runner.planned_rows import PlannedRows, never_stamped_rows, planned_rows
 from kvaudit.runner.records_pass import RecordsPass, RecordsResult
 from kvaudit.runner.row_space import RowSpace
+from kvaudit.runner.slot_counts import SlotCounter, SlotCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,8 +38,7 @@ class PoolResult:
         planned: the different slots planned.
         records: the records family.
         bytes: the bytes family; None when it was left out.
-        bytes_planned: (unique planned slot, stamp) pairs.
-        bytes_checked: those of them that were compared.
+        counts: how many slots were planned, stamped and compared.
         violations: the first rows, of every tag and of columns.
         violations_total: rows, exact.
         findings: what the rules say.
@@ -52,8 +49,7 @@ class PoolResult:
     planned: PlannedRows
     records: RecordsResult
     bytes: BytesResult | None
-    bytes_planned: int
-    bytes_checked: int
+    counts: SlotCounts
     violations: Sequence[Violation]
     violations_total: int
     findings: Sequence[Finding]
@@ -87,7 +83,14 @@ class PoolAudit:
         space = RowSpace(snapshot)
         planned = planned_rows(sources, space)
         never_stamped = never_stamped_rows(snapshot)
-        bytes_result = self._bytes(space, planned, never_stamped)
+        counter = SlotCounter(
+            snapshot=snapshot,
+            space=space,
+            sources=sources,
+            planned=planned,
+            never_stamped=never_stamped,
+        )
+        bytes_result = self._bytes(space, counter.stampable(planned))
         records = RecordsPass(
             snapshot=snapshot,
             space=space,
@@ -99,14 +102,13 @@ class PoolAudit:
             max_rows=self.options.max_violations,
         ).run()
         violations, total = list(records.violations), records.violations_total
-        mid_step = snapshot.at is DumpMoment.MID_STEP
-        if bytes_result is not None and not mid_step:
+        if bytes_result is not None and snapshot.at is not DumpMoment.MID_STEP:
             violations += column_violations(
                 bytes_result, snapshot, sources=sources, max_rows=self.options.max_violations
             )
             total += bytes_result.num_differing
         gaps = self._gaps(planned, never_stamped, records=records, bytes_result=bytes_result)
-        pairs = self._bytes_pairs(space, planned, never_stamped, records, bytes_result)
+        counts = counter.count(records, bytes_result)
         if bytes_result is not None:
             # 8 bytes a slot and half that nothing reads any more: the next pool needs the room.
             bytes_result.combined.clear()
@@ -116,19 +118,13 @@ class PoolAudit:
             planned=planned,
             records=records,
             bytes=bytes_result,
-            bytes_planned=pairs[0],
-            bytes_checked=0 if mid_step else pairs[1],
+            counts=counts,
             violations=violations,
             violations_total=total,
             findings=diagnose(self._evidence(gaps), self.rules),
         )
 
-    def _bytes(
-        self,
-        space: RowSpace,
-        planned: PlannedRows,
-        never_stamped: NDArray[np.bool_] | None,
-    ) -> BytesResult | None:
+    def _bytes(self, space: RowSpace, stampable: NDArray[np.bool_]) -> BytesResult | None:
         if self.options.skip_bytes:
             return None
         return BytesPass(
@@ -136,46 +132,10 @@ class PoolAudit:
             space=space,
             backend=self.backend,
             observer=self.observer,
-            rows=np.flatnonzero(_stampable(planned, never_stamped)),
+            rows=np.flatnonzero(stampable),
             layers=self.options.layers,
             max_rows=self.options.max_violations,
         ).run()
-
-    def _bytes_pairs(
-        self,
-        space: RowSpace,
-        planned: PlannedRows,
-        never_stamped: NDArray[np.bool_] | None,
-        records: RecordsResult,
-        bytes_result: BytesResult | None,
-    ) -> tuple[int, int]:
-        """(unique planned slot, stamp) pairs: planned, and compared."""
-        if bytes_result is None:
-            return 0, 0
-        present = int(_stampable(planned, never_stamped).sum())
-        named = present + len(planned.absent_slots)
-        pairs = [
-            named * (len(bytes_result.judged) + len(bytes_result.unjudged)),
-            present * len(bytes_result.judged),
-        ]
-        for half in bytes_result.combined:
-            if f"canary.{half.lower()}.tail" in records.unstamped_columns:
-                continue
-            sources = [
-                source for source in self.expectations.sources if self._reads(source.tags, half)
-            ]
-            of_half = planned
-            if len(sources) < len(self.expectations.sources):
-                of_half = planned_rows(sources, space)
-            present = int(_stampable(of_half, never_stamped).sum())
-            pairs[0] += present + len(of_half.absent_slots)
-            pairs[1] += present
-        return pairs[0], pairs[1]
-
-    def _reads(self, tags: tuple[LaunchTag, ...] | None, half: KvHalf) -> bool:
-        """Whether any of the launches judges the combined hash of a half."""
-        used = tags_of_columns(self.pool.snapshot) if tags is None else tags
-        return any(half_of(tag) is half and phase_of(tag) is not LaunchPhase.HEAD for tag in used)
 
     def _gaps(
         self,
@@ -235,8 +195,3 @@ class PoolAudit:
 def stamped_name(kv_column: str) -> str:
     """The name of a KV column's stamps in the file: `stamped.k.0` for `kv.k.0`."""
     return f"stamped.{kv_column.removeprefix('kv.')}"
-
-
-def _stampable(planned: PlannedRows, never_stamped: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-    """Planned rows that were ever stamped, shape [num_rows], bool."""
-    return planned.rows if never_stamped is None else planned.rows & ~never_stamped

@@ -110,7 +110,7 @@ class RecordsPass:
 
     def run(self) -> RecordsResult:
         """Judge every entry of every tag."""
-        result = RecordsResult()
+        result = RecordsResult(disabled_launches=self._disabled_launches())
         by_column: dict[str, list[LaunchTag]] = {}
         for tag in sorted(self._sources_by_tag()):
             by_column.setdefault(column_of(tag), []).append(tag)
@@ -120,6 +120,16 @@ class RecordsPass:
             self._judge_column(column, tags, result)
         result.tags.sort(key=lambda counters: LaunchTag[counters.tag])
         return result
+
+    def _disabled_launches(self) -> int:
+        """Disabled launches, whatever columns there are; a plan for unknown launches counts once."""
+        allowed = tags_of_columns(self.snapshot)
+        tags = [
+            allowed if source.tags is None else source.tags
+            for source in self.sources
+            if not source.enabled
+        ]
+        return sum(max(1, len(used)) for used in tags)
 
     def _sources_by_tag(self) -> dict[LaunchTag, list[int]]:
         """The sources of each tag, as numbers into `sources`."""
@@ -167,7 +177,6 @@ class RecordsPass:
         for source_idx in source_indices:
             source = self.sources[source_idx]
             if not source.enabled:
-                result.disabled_launches += 1
                 continue
             for block in source.blocks():
                 slots_run += len(block)

@@ -32,7 +32,7 @@ _ALL_OF_THEM: Final = (
 def prepare(backend: Backend, observer: RunObserver) -> str:
     """Compile what is not compiled yet, which takes seconds and is announced; then self-check."""
     if backend.needs_compilation():
-        observer.compiling()
+        observer.compiling(is_kept=backend.keeps_code())
         backend.compile_kernels()
     return self_check(backend)
 

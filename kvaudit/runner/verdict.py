@@ -82,11 +82,7 @@ def coverage_of(
         disabled_launches=sum(result.records.disabled_launches for result in results),
         slots_pool=sum(result.snapshot.num_slots for result in results),
         slots_planned=sum(result.planned.num_slots for result in results),
-        slots_checked=sum(
-            int(result.planned.rows.sum())
-            for result in results
-            if result.records.checked or result.bytes_checked
-        ),
+        slots_checked=sum(result.counts.slots_checked for result in results),
     )
 
 
@@ -150,7 +146,7 @@ def _records(results: Sequence[PoolResult]) -> FamilyCoverage | None:
 
 
 def _bytes(results: Sequence[PoolResult], options: AuditOptions) -> FamilyCoverage | None:
-    planned = sum(result.bytes_planned for result in results)
+    planned = sum(result.counts.bytes_planned for result in results)
     if not planned:
         return None
     passes = [result.bytes for result in results if result.bytes is not None]
@@ -159,7 +155,7 @@ def _bytes(results: Sequence[PoolResult], options: AuditOptions) -> FamilyCovera
         scope = f"(layers {', '.join(map(str, options.layers))} alone)"
     return FamilyCoverage(
         planned=planned,
-        checked=sum(result.bytes_checked for result in results),
+        checked=sum(result.counts.bytes_checked for result in results),
         details={
             "columns_unstamped": sum(len(part.unstamped) for part in passes),
             "columns_absent": sum(len(part.absent) for part in passes),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kvaudit.core.dataset import AuditedPool, Dataset
+from kvaudit.core.violation import Violation
 from tests.helpers import corruptions
 from tests.helpers.worlds import fixture_f
 
@@ -34,3 +35,25 @@ def test_slots_are_shown_in_the_engines_numbering(run) -> None:
     corruptions.flip_bit(world, "kv.v.0", 0)
     (row,) = run(world.dataset()).violations
     assert (row.slot, row.request_ids) == (0, ("A",))
+
+
+def test_a_plan_that_judges_no_tokens_expects_none(run) -> None:
+    world = fixture_f(stamps=("kv.v.0",))
+    corruptions.flip_bit(world, "kv.v.0", 7)
+    pool = AuditedPool(snapshot=world.snapshot(), plans=(world.plan(check_tokens=False),))
+    (row,) = run(Dataset(pools=[pool])).violations
+    assert (row.expected_position, row.expected_token) == (1, -1)
+
+
+def test_each_row_names_its_own_columns(run) -> None:
+    world = fixture_f(stamps=("kv.v.1", "kv.k.0", "kv.v.0"))
+    for column, slot in (("kv.v.1", 3), ("kv.k.0", 3), ("kv.v.0", 5), ("kv.v.1", 8)):
+        corruptions.flip_bit(world, column, slot)
+
+    def shown(rows: list[Violation]) -> list[tuple[int, tuple[str, ...]]]:
+        return [(row.slot, row.columns) for row in rows]
+
+    every = [(3, ("kv.k.0", "kv.v.1")), (5, ("kv.v.0",)), (8, ("kv.v.1",))]
+    for limit in range(4):
+        report = run(world.dataset(), max_violations=limit)
+        assert (report.violations_total, shown(report.violations)) == (3, every[:limit])

@@ -188,3 +188,17 @@ def test_a_scope_without_entries_is_incomplete(run) -> None:
     report = run(fixture_f(mode=ALL).dataset(), slots=SlotRanges.parse("12-13"))
     assert report.verdict is Verdict.INCOMPLETE
     assert report.incomplete_reasons
+
+
+def test_a_disabled_launch_is_counted_whatever_columns_the_dump_has(run) -> None:
+    plans = {
+        (): 1,
+        (LaunchTag.TAIL_K_FULL, LaunchTag.TAIL_V_FULL): 2,
+    }
+    for tags, num_launches in plans.items():
+        world = fixture_f(canary=("k.tail",), stamps=("kv.k.0",))
+        world.records["k.tail"][:] = 0
+        for snapshot in (world.snapshot(), world.snapshot(canary={})):
+            plan = world.plan(enable=False, tags=tags or None)
+            report = run(Dataset(pools=[AuditedPool(snapshot=snapshot, plans=(plan,))]))
+            assert report.coverage.disabled_launches == num_launches
