@@ -11,11 +11,13 @@ from kvaudit.backends import memory
 from kvaudit.backends.kernel_backend import AuditKernels, KernelBackend
 from kvaudit.backends.window_walk import WindowTask, wanted_windows
 from kvaudit.core.kv_column import KvColumn
-from kvaudit.kernels.compilation import are_cached
+from kvaudit.kernels.compilation import cache_folder, needs_compilation
 from kvaudit.kernels.fold import numba_cpu as fold_kernels
 from kvaudit.kernels.hash import numba_cpu as hash_kernels
 from kvaudit.kernels.row_threads import num_threads, run_rows
 from kvaudit.kernels.verify import numba_cpu as verify_kernels
+
+_KERNELS = (*fold_kernels.KERNELS, *hash_kernels.KERNELS, *verify_kernels.KERNELS)
 
 
 class CpuBackend(KernelBackend):
@@ -35,10 +37,12 @@ class CpuBackend(KernelBackend):
         self.device = f"CPU, {num_threads()} threads"
 
     def needs_compilation(self) -> bool:
-        """Whether any kernel is not in numba's cache on disk; see `core.backend`."""
-        return not are_cached(
-            (*fold_kernels.KERNELS, *hash_kernels.KERNELS, *verify_kernels.KERNELS)
-        )
+        """Whether any kernel has no compiled code yet; see `core.backend`."""
+        return needs_compilation(_KERNELS)
+
+    def keeps_code(self) -> bool:
+        """Whether there is a folder for compiled code; see `core.backend`."""
+        return all(cache_folder(kernel) is not None for kernel in _KERNELS)
 
     def fold(self, column: KvColumn, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
         """Source hash of each of the rows of a column; see `core.backend`."""

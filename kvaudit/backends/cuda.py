@@ -13,11 +13,13 @@ from kvaudit.backends.cuda_staging import Staging
 from kvaudit.backends.kernel_backend import AuditKernels, KernelBackend
 from kvaudit.backends.window_walk import wanted_windows
 from kvaudit.core.kv_column import WINDOW_BYTES, KvColumn
-from kvaudit.kernels.compilation import are_cached
+from kvaudit.kernels.compilation import cache_folder, needs_compilation
 from kvaudit.kernels.cuda_module import SIMULATED, cuda, on_stream
 from kvaudit.kernels.fold import numba_cuda as fold_kernels
 from kvaudit.kernels.hash import numba_cuda as hash_kernels
 from kvaudit.kernels.verify import numba_cuda as verify_kernels
+
+_KERNELS = (*fold_kernels.KERNELS, *hash_kernels.KERNELS, *verify_kernels.KERNELS)
 
 
 class CudaBackend(KernelBackend):
@@ -52,9 +54,12 @@ class CudaBackend(KernelBackend):
         return cuda_errors_translated()
 
     def needs_compilation(self) -> bool:
-        """Whether any kernel is not in numba's cache on disk; see `core.backend`."""
-        kernels = (*fold_kernels.KERNELS, *hash_kernels.KERNELS, *verify_kernels.KERNELS)
-        return not SIMULATED and not are_cached(kernels)
+        """Whether any kernel has no compiled code yet; see `core.backend`."""
+        return not SIMULATED and needs_compilation(_KERNELS)
+
+    def keeps_code(self) -> bool:
+        """Whether there is a folder for compiled code; see `core.backend`."""
+        return all(cache_folder(kernel) is not None for kernel in _KERNELS)
 
     def fold(self, column: KvColumn, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
         """Source hash of each of the rows of a column; see `core.backend`."""

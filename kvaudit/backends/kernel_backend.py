@@ -54,6 +54,10 @@ class KernelBackend(ABC):
         """Whether `compile_kernels` has anything to compile; see `core.backend`."""
         return False
 
+    def keeps_code(self) -> bool:
+        """Whether what `compile_kernels` compiles is there for later runs; see `core.backend`."""
+        return True
+
     def compile_kernels(self) -> None:
         """Run every kernel once, on two slots of which one is wrong; see `core.backend`."""
         slots = np.arange(_WARM_UP_SLOTS, dtype=np.int64)

@@ -58,9 +58,11 @@ def _versions() -> dict[str, str]:
 
 
 def _cache_folder() -> str:
-    """Where numba keeps the compiled CPU kernels."""
-    from pathlib import Path
-
+    """Where the compiled CPU kernels are kept."""
+    from kvaudit.kernels.compilation import cache_folder
     from kvaudit.kernels.fold.numba_cpu import KERNELS
 
-    return str(Path(KERNELS[0].stats.cache_path).parents[1])
+    folder = cache_folder(KERNELS[0])
+    if folder is None:
+        return "none can be written to: every run compiles anew; set NUMBA_CACHE_DIR to one"
+    return str(folder.parents[1])

@@ -33,8 +33,12 @@ class Backend(Protocol):
         """Whether `compile_kernels` has anything to compile on this machine; it takes seconds."""
         ...
 
+    def keeps_code(self) -> bool:
+        """Whether what is compiled is kept for later runs; False where no folder can be written."""
+        ...
+
     def compile_kernels(self) -> None:
-        """Compile every kernel that the methods below use, and keep the code for later runs."""
+        """Compile every kernel that the methods below use, and keep the code if it can be kept."""
         ...
 
     def fold(self, column: KvColumn, rows: NDArray[np.int64]) -> NDArray[np.uint64]:

@@ -16,8 +16,8 @@ class RunObserver(Protocol):
         """So much of the current stage is done."""
         ...
 
-    def compiling(self) -> None:
-        """Kernels are compiled for the first time on this machine, which takes a while."""
+    def compiling(self, *, is_kept: bool) -> None:
+        """Kernels are compiled, which takes seconds: once for this machine if the code is kept."""
         ...
 
 
@@ -30,5 +30,5 @@ class SilentObserver:
     def advance(self, amount: int) -> None:
         """Ignore it."""
 
-    def compiling(self) -> None:
+    def compiling(self, *, is_kept: bool) -> None:
         """Ignore it."""

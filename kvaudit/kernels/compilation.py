@@ -1,62 +1,101 @@
-"""How the CPU kernels are compiled and cached, and whether that has happened already.
+"""How kernels are compiled and kept, and whether that has happened already.
 
-numba's cache follows the one file that a kernel stands in, but a kernel is made of bodies from
-several files. `compiled` therefore drops a kernel's cached code when any file of `kernels` is newer.
+numba keeps code for as long as the one file that a kernel stands in is the same, but a kernel is
+made of bodies and constants from several files. All of them together therefore give the compiled
+code its name: code of other sources is never found, whatever the files' times say.
 """
 
 from __future__ import annotations
 
+import hashlib
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import FunctionType
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from numba import njit
 
+_DIGEST_DIGITS: Final = 12
+
 
 class _Stats(Protocol):
-    cache_path: str
+    cache_path: str | None
 
 
-class CpuKernel(Protocol):
-    """What numba makes of a function, as far as it is used here."""
+class CompiledKernel(Protocol):
+    """What numba and numba-cuda make of a function, as far as it is used here."""
 
     py_func: FunctionType
+    overloads: Mapping[Any, Any]
     stats: _Stats
     __call__: Callable[..., Any]
 
+    def enable_caching(self) -> None: ...  # noqa: D102 - numba's
+
 
 @cache
-def _newest_source_ns() -> int:
-    """When the newest file of the package was modified."""
-    return max(source.stat().st_mtime_ns for source in Path(__file__).parent.rglob("*.py"))
+def _sources_digest() -> str:
+    """A digest of every file that kernels are made of."""
+    kernels = Path(__file__).parent
+    digest = hashlib.sha256()
+    for source in [*sorted(kernels.rglob("*.py")), kernels.parent / "constants.py"]:
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:_DIGEST_DIGITS]
 
 
-def _cache_indices(kernel: CpuKernel) -> list[Path]:
-    """The index files of a kernel's cached code for this Python version; at most one."""
-    function = kernel.py_func
-    code = function.__code__
-    python = f"py{sys.version_info.major}{sys.version_info.minor}"
-    stem = f"{Path(code.co_filename).stem}.{function.__qualname__}-{code.co_firstlineno}"
-    return list(Path(kernel.stats.cache_path).glob(f"{stem}.{python}*.nbi"))
-
-
-def compiled(function: Callable[..., Any]) -> CpuKernel:
-    """A kernel that releases the GIL and whose compiled code is kept on disk."""
-    kernel: CpuKernel = njit(nogil=True, cache=True)(function)
-    drop_stale_code(kernel)
+def compiled(function: Callable[..., Any]) -> CompiledKernel:
+    """A kernel that releases the GIL and whose compiled code is kept on disk, if it can be."""
+    name_after_sources(function)
+    kernel: CompiledKernel = njit(nogil=True)(function)
+    keep_code(kernel)
     return kernel
 
 
-def drop_stale_code(kernel: CpuKernel) -> None:
-    """Forget a kernel's cached code when any file of `kernels` is newer; a device kernel's too."""
-    for index in _cache_indices(kernel):
-        if index.stat().st_mtime_ns < _newest_source_ns():
-            index.unlink(missing_ok=True)
+def name_after_sources(function: Callable[..., Any]) -> None:
+    """Put the digest of the sources into the name by which a kernel's code is kept."""
+    function.__qualname__ += f"_{_sources_digest()}"
 
 
-def are_cached(kernels: Iterable[CpuKernel]) -> bool:
-    """Whether all kernels have compiled code on disk; if not, first calls take seconds."""
-    return all(_cache_indices(kernel) for kernel in kernels)
+def keep_code(kernel: CompiledKernel) -> None:
+    """Keep a kernel's code on disk, and drop what was kept of it when the sources were others.
+
+    Where no folder can be written to, code is compiled in every process anew.
+    """
+    # numba's own error of a cache without a folder; see `cache_folder` for where it looks.
+    with suppress(RuntimeError):
+        kernel.enable_caching()
+    for stale in _kept_files(kernel, "?" * _DIGEST_DIGITS, ".nb[ic]"):
+        if f"_{_sources_digest()}-" not in stale.name:
+            with suppress(OSError):
+                stale.unlink()
+
+
+def cache_folder(kernel: CompiledKernel) -> Path | None:
+    """Where a kernel's code is kept: NUMBA_CACHE_DIR, beside the source or in the user's cache.
+
+    None where no folder can be written to.
+    """
+    folder = kernel.stats.cache_path
+    return None if folder is None else Path(folder)
+
+
+def needs_compilation(kernels: Iterable[CompiledKernel]) -> bool:
+    """Whether a kernel has no compiled code, here or on disk: its first call then takes seconds."""
+    python = f".py{sys.version_info.major}{sys.version_info.minor}"
+    return any(
+        not kernel.overloads and not _kept_files(kernel, _sources_digest(), f"{python}*.nbi")
+        for kernel in kernels
+    )
+
+
+def _kept_files(kernel: CompiledKernel, digest: str, ending: str) -> list[Path]:
+    """A kernel's files on disk; numba names them by module, name, line and Python version."""
+    folder = cache_folder(kernel)
+    if folder is None:
+        return []
+    code = kernel.py_func.__code__
+    name = kernel.py_func.__qualname__.removesuffix(_sources_digest())
+    return list(folder.glob(f"{Path(code.co_filename).stem}.{name}{digest}-*{ending}"))

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numba import config, cuda, types
 
-from kvaudit.kernels.compilation import drop_stale_code
+from kvaudit.kernels.compilation import keep_code, name_after_sources
 
 __all__ = [
     "BLOCK_THREADS",
@@ -64,11 +64,12 @@ def device_function(body: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def kernel(body: Callable[..., None]) -> Kernel:
-    """Compile a kernel when it is first launched, and cache it."""
+    """Compile a kernel when it is first launched, and keep its code on disk, if it can be."""
     if SIMULATED:
         return cuda.jit(body)
-    compiled_kernel = cuda.jit(cache=True)(body)
-    drop_stale_code(compiled_kernel)
+    name_after_sources(body)
+    compiled_kernel = cuda.jit(body)
+    keep_code(compiled_kernel)
     return compiled_kernel
 
 

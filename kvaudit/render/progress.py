@@ -9,6 +9,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 COMPILING = "compiling kernels for this machine: once, then they are cached"
+COMPILING_EACH_TIME = (
+    "compiling kernels for this run alone: no folder to cache them in can be written to, "
+    "set NUMBA_CACHE_DIR to one that can"
+)
 
 
 class ProgressDisplay:
@@ -53,8 +57,9 @@ class ProgressDisplay:
         if self._task is not None:
             self._progress.advance(self._task, amount)
 
-    def compiling(self) -> None:
+    def compiling(self, *, is_kept: bool) -> None:
         """Say once that the kernels are compiled."""
         if not self._announced:
             self._announced = True
-            self._console.print(f"kvaudit: {COMPILING}", soft_wrap=True)
+            message = COMPILING if is_kept else COMPILING_EACH_TIME
+            self._console.print(f"kvaudit: {message}", soft_wrap=True)

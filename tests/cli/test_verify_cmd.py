@@ -16,8 +16,10 @@ from kvaudit.cli.entry import run
 from kvaudit.cli.exit_code import ExitCode
 from kvaudit.core.plan import PlanDump, PlannedLaunch, VerifyPlan
 from kvaudit.formats.plan_writer import write_plan
+from kvaudit.render.progress import COMPILING_EACH_TIME
 from tests.helpers import dumps
 from tests.helpers.command_line import kvaudit, python
+from tests.helpers.package_copy import blocked_cache
 
 ON_REFERENCE = ("--backend", "reference")
 
@@ -214,6 +216,20 @@ def test_the_first_compilation_is_announced_on_stderr(clean: Path, tmp_path: Pat
     assert first.returncode == again.returncode == ExitCode.CLEAN
     assert first.stderr.count("compiling kernels") == 1
     assert again.stderr == ""
+
+
+def test_kernels_that_cannot_be_cached_are_compiled_each_time_and_said_so(
+    clean: Path, tmp_path: Path
+) -> None:
+    """A read-only installation without a home."""
+    nowhere = {**blocked_cache(tmp_path), "PYTHONSAFEPATH": "1"}
+    done = kvaudit("verify", clean, "--backend", "cpu", **nowhere)
+    assert done.returncode == ExitCode.CLEAN
+    assert done.stderr == f"kvaudit: {COMPILING_EACH_TIME}\n"
+    facts = json.loads(
+        kvaudit("doctor", "--backend", "reference", "--format=json", **nowhere).stdout
+    )
+    assert facts["kernel_cache"].startswith("none can be written to")
 
 
 # Invalid input: every one leaves with 3, says where, and nothing of it is a violation.

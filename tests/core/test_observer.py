@@ -10,7 +10,7 @@ from tests.helpers.worlds import fixture_f
 
 def test_a_silent_observer_takes_every_call() -> None:
     observer: RunObserver = SilentObserver()
-    observer.compiling()
+    observer.compiling(is_kept=True)
     observer.stage("bytes", 10)
     observer.advance(10)
 

@@ -9,6 +9,7 @@ class Watcher:
     def __init__(self) -> None:
         self.stages: dict[str, tuple[int, int]] = {}
         self.compiled = 0
+        self.kept: bool | None = None
         self._current = ""
 
     def stage(self, name: str, total: int) -> None:
@@ -19,5 +20,6 @@ class Watcher:
         total, done = self.stages[self._current]
         self.stages[self._current] = (total, done + amount)
 
-    def compiling(self) -> None:
+    def compiling(self, *, is_kept: bool) -> None:
         self.compiled += 1
+        self.kept = is_kept

@@ -1,59 +1,87 @@
-"""Compiled code is kept, found again, and dropped when any source of the kernels is newer."""
+"""Compiled code is kept, found again, and never found once any source of the kernels is another."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kvaudit.kernels.compilation import are_cached
+from kvaudit.kernels.compilation import needs_compilation
+from tests.helpers.package_copy import blocked_cache, copied_package
 
 KERNEL = """
 import sys
-from kvaudit.kernels.compilation import are_cached, compiled
+from kvaudit.kernels.compilation import cache_folder, compiled, needs_compilation
 
 @compiled
 def doubled(value):
     return value + value
 
+print(needs_compilation([doubled]))
 if "call" in sys.argv:
     doubled(3)
-print(are_cached([doubled]), sum(doubled.stats.cache_hits.values()))
+    print(sum(doubled.stats.cache_hits.values()), needs_compilation([doubled]))
+print(cache_folder(doubled) is not None)
 """
 
 
 @pytest.fixture
 def run_kernel(tmp_path):
-    """Run a module with one kernel in a process of its own; returns its two words."""
+    """Run a module with one kernel in a process of its own; returns its words."""
     script = tmp_path / "one_kernel.py"
     script.write_text(KERNEL)
 
-    def run(*arguments):
+    def run(*arguments, **variables):
         done = subprocess.run(
-            [sys.executable, str(script), *arguments], capture_output=True, text=True, check=True
+            [sys.executable, "-W", "error", str(script), *arguments],
+            env={**os.environ, **variables},
+            capture_output=True,
+            text=True,
+            check=True,
         )
         return done.stdout.split()
 
     return run
 
 
-def test_kernel_is_cached_by_its_first_call_and_found_by_the_next_process(run_kernel):
-    assert run_kernel() == ["False", "0"]
-    assert run_kernel("call") == ["True", "0"]
-    assert run_kernel() == ["True", "0"]
-    assert run_kernel("call") == ["True", "1"]
+def test_kernel_is_kept_by_its_first_call_and_found_by_the_next_process(run_kernel):
+    assert run_kernel() == ["True", "True"]
+    assert run_kernel("call") == ["True", "0", "False", "True"]
+    assert run_kernel() == ["False", "True"]
+    assert run_kernel("call") == ["False", "1", "False", "True"]
 
 
-def test_cached_code_older_than_a_source_of_the_kernels_is_dropped(run_kernel, tmp_path):
-    run_kernel("call")
-    for index in Path(tmp_path).rglob("*.nbi"):
-        os.utime(index, ns=(0, 0))
-    assert run_kernel() == ["False", "0"]
-    assert run_kernel("call") == ["True", "0"]
+@pytest.mark.parametrize("changed", ["kernels/hash/scalar.py", "constants.py"])
+def test_code_of_other_sources_is_never_found_and_goes(run_kernel, tmp_path, changed):
+    """Whatever the files' times say: installers give them times of their own."""
+    package = copied_package(tmp_path)
+    variables = {"PYTHONPATH": str(package.parent)}
+    run_kernel("call", **variables)
+    kept = set(tmp_path.rglob("one_kernel.doubled_*.nb[ic]"))
+    source = package / changed
+    source.write_text(source.read_text() + "# changed\n")
+    os.utime(source, ns=(0, 0))
+    assert run_kernel(**variables) == ["True", "True"]
+    assert not any(file.exists() for file in kept)
+    assert run_kernel("call", **variables) == ["True", "0", "False", "True"]
+    assert len(set(tmp_path.rglob("one_kernel.doubled_*.nb[ic]"))) == len(kept) == 2
 
 
-def test_nothing_is_cached_of_no_kernels():
-    assert are_cached([])
+def test_kernel_runs_where_its_code_cannot_be_kept(run_kernel, tmp_path):
+    variables = blocked_cache(tmp_path)
+    assert run_kernel("call", **variables) == ["True", "0", "False", "False"]
+    assert run_kernel("call", **variables) == ["True", "0", "False", "False"]
+
+
+def test_processes_may_compile_at_once(run_kernel):
+    with ThreadPoolExecutor(3) as pool:
+        runs = [pool.submit(run_kernel, "call") for _ in range(3)]
+    assert all(run.result()[2:] == ["False", "True"] for run in runs)
+    assert run_kernel("call") == ["False", "1", "False", "True"]
+
+
+def test_no_kernels_need_no_compilation():
+    assert not needs_compilation([])

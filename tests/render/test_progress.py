@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from kvaudit.render.progress import COMPILING, ProgressDisplay
+from kvaudit.render.progress import COMPILING, COMPILING_EACH_TIME, ProgressDisplay
 
 
 class Terminal(io.StringIO):
@@ -12,12 +12,15 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_the_first_compilation_is_announced_once() -> None:
+@pytest.mark.parametrize(
+    ("is_kept", "announcement"), [(True, COMPILING), (False, COMPILING_EACH_TIME)]
+)
+def test_a_compilation_is_announced_once(is_kept: bool, announcement: str) -> None:
     stream = io.StringIO()
     with ProgressDisplay(stream) as display:
-        display.compiling()
-        display.compiling()
-    assert stream.getvalue() == f"kvaudit: {COMPILING}\n"
+        display.compiling(is_kept=is_kept)
+        display.compiling(is_kept=is_kept)
+    assert stream.getvalue() == f"kvaudit: {announcement}\n"
 
 
 @pytest.mark.parametrize("force", ["", "1"])
