@@ -249,6 +249,9 @@ def plan_cases() -> dict[str, Arguments]:
         "map with negative and large slots": plan_launch(
             **pair, full_to_swa_index_mapping=[0, 9, -1, 7, INT64_MIN, 3, 4, 2, 1]
         ),
+        "map that holds the largest slot": plan_launch(
+            **pair, full_to_swa_index_mapping=[0, INT64_MAX, 2, 3, 4, INT64_MAX, 6, INT64_MAX]
+        ),
         "request past the table": plan_launch(requests=[3], prefixes=[1], extends=[1], table=TABLE),
         "request negative": plan_launch(requests=[-1], prefixes=[1], extends=[1], table=TABLE),
         "request past the table, nothing read": plan_launch(

@@ -18,19 +18,23 @@ _NO_EXPECTED_TOKEN = np.uint64(constants.NO_EXPECTED_TOKEN & MASK64)
 _NO_PREDECESSOR = np.int64(constants.NO_PREDECESSOR)
 _NO_SEED = np.int64(constants.NO_SEED)
 _PADDING_REQUEST = constants.PADDING_REQUEST
-_OUT_OF_TABLE_SLOT = np.int64(constants.OUT_OF_TABLE_SLOT)
 
 _num_verify_entries = njit(scalar.num_verify_entries)
 _num_write_entries = njit(scalar.num_write_entries)
-_table_slot = njit(scalar.table_slot)
-_mapped_slot = njit(scalar.mapped_slot)
-_token_in_pool = njit(scalar.token_in_pool)
+_is_inside = njit(scalar.is_inside)
+_is_mapped = njit(scalar.is_mapped)
+_table_slot = njit(scalar.make_table_slot(_is_inside))
+_mapped_slot = njit(scalar.make_mapped_slot(_is_mapped))
 
 
 @njit
 def _slot_at(req_to_token, full_to_swa_index_mapping, req_pool_idx, position):
+    """The slot at a position, and whether table and map have it: the map may hold any number."""
     slot_idx = _table_slot(req_to_token, req_pool_idx, position)
-    return _mapped_slot(full_to_swa_index_mapping, slot_idx)
+    is_there = _is_inside(req_to_token, req_pool_idx, position) and _is_mapped(
+        full_to_swa_index_mapping, slot_idx
+    )
+    return _mapped_slot(full_to_swa_index_mapping, slot_idx), is_there
 
 
 @compiled
@@ -70,8 +74,10 @@ def _count_entries(
         seed = _NO_SEED
         if req_pool_idx != _PADDING_REQUEST and extend_seq_lens[row] > 0 and prefix_len > 0:
             last_position = min(prefix_len, req_to_token.shape[1]) - 1
-            seed = _slot_at(req_to_token, full_to_swa_index_mapping, req_pool_idx, last_position)
-            if seed == _OUT_OF_TABLE_SLOT:
+            seed, is_there = _slot_at(
+                req_to_token, full_to_swa_index_mapping, req_pool_idx, last_position
+            )
+            if not is_there:
                 failed_row = row
         write_seed_slot_indices[row] = seed
     return fits, failed_row
@@ -101,11 +107,15 @@ def _fill_entries(
         position = prefix_lens[row] - (entry_offsets[row + 1] - entry_offsets[row])
         prev_slot_idx = _NO_PREDECESSOR
         if position > 0 and entry_offsets[row + 1] > entry_offsets[row]:
-            prev_slot_idx = _slot_at(
+            prev_slot_idx, is_there = _slot_at(
                 req_to_token, full_to_swa_index_mapping, req_pool_idx, position - 1
             )
+            if not is_there:
+                failed_row = row
         for entry in range(entry_offsets[row], entry_offsets[row + 1]):
-            slot_idx = _slot_at(req_to_token, full_to_swa_index_mapping, req_pool_idx, position)
+            slot_idx, is_there = _slot_at(
+                req_to_token, full_to_swa_index_mapping, req_pool_idx, position
+            )
             expected_token = _NO_EXPECTED_TOKEN
             token_idx = position + token_offset
             if (
@@ -113,13 +123,13 @@ def _fill_entries(
                 and token_idx >= 0
                 and token_idx < expected_token_valid_lens[row]
             ):
-                if _token_in_pool(expected_token_pool, req_pool_idx, token_idx):
+                if _is_inside(expected_token_pool, req_pool_idx, token_idx):
                     expected_token = np.uint64(
                         np.int64(expected_token_pool[req_pool_idx, token_idx])
                     )
                 else:
-                    slot_idx = _OUT_OF_TABLE_SLOT
-            if slot_idx == _OUT_OF_TABLE_SLOT or prev_slot_idx == _OUT_OF_TABLE_SLOT:
+                    is_there = False
+            if not is_there:
                 failed_row = row
             verify_slot_indices[entry] = slot_idx
             verify_expected_tokens[entry] = expected_token
@@ -133,11 +143,21 @@ def _fill_entries(
 KERNELS = (_count_entries, _fill_entries)
 
 
-def _check_inside(failed_rows: list[int]) -> None:
-    failed = [row for row in failed_rows if row >= 0]
-    if failed:
-        msg = f"batch row {min(failed)} reads outside req_to_token, the token pool or the SWA map"
-        raise ValueError(msg)
+def _table_left(
+    req_pool_idx: int,
+    positions: range,
+    req_to_token: NDArray[np.int32],
+    full_to_swa_index_mapping: NDArray[np.int64],
+) -> str:
+    """The table that a batch row, which reads these positions, reads outside of."""
+    num_requests, max_len = req_to_token.shape
+    if not 0 <= req_pool_idx < num_requests or max_len == 0:
+        return "req_to_token"
+    slots = req_to_token[req_pool_idx, positions.start : positions.stop]
+    num_mapped = full_to_swa_index_mapping.shape[0]
+    if num_mapped and (slots >= num_mapped).any():
+        return "full_to_swa_index_mapping"
+    return "req_to_token" if positions.stop > max_len else "req_to_verify_expected_tokens"
 
 
 def launch_plan(
@@ -209,4 +229,11 @@ def launch_plan(
 
     if fits:
         run_rows(fill_entries, num_rows, rows_per_task=_BATCH_ROWS_PER_TASK)
-    _check_inside(failed_rows)
+    outside = [row for row in failed_rows if row >= 0]
+    if outside:
+        row = min(outside)
+        prefix_len = int(prefixes[row])
+        first = max(0, prefix_len - swa_window_size - 1) if swa_window_size else 0
+        name = _table_left(int(requests[row]), range(first, prefix_len), table, swa_map)
+        msg = f"{name}: batch row {row} reads outside it"
+        raise ValueError(msg)

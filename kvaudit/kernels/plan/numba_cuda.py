@@ -31,9 +31,10 @@ _SCAN_BYTES = 2 * BLOCK_THREADS * np.dtype(np.int64).itemsize
 
 _num_verify_entries = device_function(scalar.num_verify_entries)
 _num_write_entries = device_function(scalar.num_write_entries)
-_table_slot = device_function(scalar.table_slot)
-_mapped_slot = device_function(scalar.mapped_slot)
-_token_in_pool = device_function(scalar.token_in_pool)
+_is_inside = device_function(scalar.is_inside)
+_is_mapped = device_function(scalar.is_mapped)
+_table_slot = device_function(scalar.make_table_slot(_is_inside))
+_mapped_slot = device_function(scalar.make_mapped_slot(_is_mapped))
 
 
 @device_function
@@ -155,7 +156,7 @@ def _plan_fill_kernel(
         if req_to_verify_expected_tokens_valid_lens.shape[0] > 0:
             token_idx = position + kv_token_id_vs_position_offset
             if token_idx >= 0 and token_idx < req_to_verify_expected_tokens_valid_lens[row_idx]:
-                if _token_in_pool(req_to_verify_expected_tokens, req_pool_idx, token_idx):
+                if _is_inside(req_to_verify_expected_tokens, req_pool_idx, token_idx):
                     expected_token = np.int64(
                         req_to_verify_expected_tokens[req_pool_idx, token_idx]
                     )

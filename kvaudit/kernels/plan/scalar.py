@@ -34,31 +34,43 @@ def num_write_entries(req_pool_idx, extend_seq_len):
     return max(_NOTHING, extend_seq_len)
 
 
-def table_slot(req_to_token, req_pool_idx, position):
-    """The slot at a position of a request; OUT_OF_TABLE_SLOT outside the table. int64."""
-    if req_pool_idx < 0 or req_pool_idx >= req_to_token.shape[0]:
-        return _OUT_OF_TABLE_SLOT
-    if position < 0 or position >= req_to_token.shape[1]:
-        return _OUT_OF_TABLE_SLOT
-    return np.int64(req_to_token[req_pool_idx, position])
-
-
-def mapped_slot(full_to_swa_index_mapping, slot_idx):
-    """A slot through the full-to-SWA map; OUT_OF_TABLE_SLOT outside it. int64.
-
-    A negative slot passes unchanged, and so does every slot when the map is empty: no map.
-    """
-    if slot_idx < 0 or full_to_swa_index_mapping.shape[0] == 0:
-        return slot_idx
-    if slot_idx >= full_to_swa_index_mapping.shape[0]:
-        return _OUT_OF_TABLE_SLOT
-    return full_to_swa_index_mapping[slot_idx]
-
-
-def token_in_pool(req_to_verify_expected_tokens, req_pool_idx, token_idx):
-    """Whether a token index that is below its row's valid length is inside the token pool."""
+def is_inside(table, req_pool_idx, column):
+    """Whether a table of requests, of slots or of tokens, has that row and column."""
     return (
         req_pool_idx >= 0
-        and req_pool_idx < req_to_verify_expected_tokens.shape[0]
-        and token_idx < req_to_verify_expected_tokens.shape[1]
+        and req_pool_idx < table.shape[0]
+        and column >= 0
+        and column < table.shape[1]
     )
+
+
+def is_mapped(full_to_swa_index_mapping, slot_idx):
+    """Whether the full-to-SWA map has a slot; a negative one, and one without a map, needs none."""
+    num_slots = full_to_swa_index_mapping.shape[0]
+    return num_slots == 0 or slot_idx < num_slots
+
+
+def make_table_slot(compiled_is_inside):
+    """The body of table_slot, over a compiled is_inside."""
+
+    def table_slot(req_to_token, req_pool_idx, position):
+        # The slot at a position of a request; OUT_OF_TABLE_SLOT outside the table. int64.
+        if not compiled_is_inside(req_to_token, req_pool_idx, position):
+            return _OUT_OF_TABLE_SLOT
+        return np.int64(req_to_token[req_pool_idx, position])
+
+    return table_slot
+
+
+def make_mapped_slot(compiled_is_mapped):
+    """The body of mapped_slot, over a compiled is_mapped."""
+
+    def mapped_slot(full_to_swa_index_mapping, slot_idx):
+        # A slot through the full-to-SWA map; OUT_OF_TABLE_SLOT outside it. int64.
+        if not compiled_is_mapped(full_to_swa_index_mapping, slot_idx):
+            return _OUT_OF_TABLE_SLOT
+        if slot_idx < 0 or full_to_swa_index_mapping.shape[0] == 0:
+            return slot_idx
+        return full_to_swa_index_mapping[slot_idx]
+
+    return mapped_slot
