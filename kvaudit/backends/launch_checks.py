@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Final
 
 from kvaudit.backends.launch_types import (
@@ -22,6 +23,7 @@ from kvaudit.constants import RECORD_BYTES, SOURCE_ALIGNMENT_BYTES, VIOLATION_FI
 
 ANY_LENGTH: Final = None
 _MIN_SOURCE_DIMENSIONS = 2
+_INT64 = torch.iinfo(torch.int64)
 
 
 def check_context(context: VerifyOrWriteContext) -> None:
@@ -30,7 +32,7 @@ def check_context(context: VerifyOrWriteContext) -> None:
     Raises:
         ValueError: naming the tensor or the field.
     """
-    device = context.canary_buf.device
+    device = device_of(context.canary_buf, "canary_buf")
     check_tensor(
         context.canary_buf, "canary_buf", torch.uint8, (ANY_LENGTH, ANY_LENGTH), device=device
     )
@@ -40,8 +42,15 @@ def check_context(context: VerifyOrWriteContext) -> None:
             f"canary_buf: a row has {stride_bytes} bytes, which is not a multiple of "
             f"{WORD_BYTES} of at least {RECORD_BYTES}"
         )
-    if context.canary_buf.data_ptr() % WORD_BYTES:
-        raise ValueError(f"canary_buf: does not start on a multiple of {WORD_BYTES} bytes")
+    # torch views bytes as words only where the storage, too, is cut at a word.
+    if (
+        context.canary_buf.data_ptr() % WORD_BYTES
+        or context.canary_buf.storage_offset() % WORD_BYTES
+    ):
+        raise ValueError(
+            f"canary_buf: does not start on a multiple of {WORD_BYTES} bytes, in memory and in "
+            "its storage"
+        )
     ring_shape = (ANY_LENGTH, VIOLATION_FIELDS)
     check_tensor(context.violation_ring, "violation_ring", torch.int64, ring_shape, device=device)
     for name, dtype in (
@@ -63,16 +72,14 @@ def check_verify_plan(plan: VerifyPlan, *, device: torch.device) -> None:
     Raises:
         ValueError: naming the tensor.
     """
-    capacity = (
-        plan.verify_slot_indices.shape[0] if plan.verify_slot_indices.dim() == 1 else ANY_LENGTH
-    )
+    slots = plan.verify_slot_indices
+    check_tensor(slots, "verify_slot_indices", torch.int64, (ANY_LENGTH,), device=device)
     for name in (
-        "verify_slot_indices",
         "verify_expected_tokens",
         "verify_expected_positions",
         "verify_prev_slot_indices",
     ):
-        check_tensor(getattr(plan, name), name, torch.int64, (capacity,), device=device)
+        check_tensor(getattr(plan, name), name, torch.int64, slots.shape, device=device)
     check_tensor(plan.verify_num_valid, "verify_num_valid", torch.int32, (1,), device=device)
     check_tensor(plan.enable, "enable", torch.int32, (1,), device=device)
 
@@ -113,8 +120,7 @@ def check_tensor(
     Raises:
         ValueError: it differs.
     """
-    if not isinstance(tensor, torch.Tensor):
-        raise TypeError(f"{name}: is a {type(tensor).__name__}, not a tensor")
+    _check_is_tensor(tensor, name)
     if tensor.dtype != dtype:
         raise ValueError(f"{name}: dtype is {tensor.dtype}, not {dtype}")
     fits = len(shape) == tensor.dim() and all(
@@ -128,6 +134,34 @@ def check_tensor(
         raise ValueError(f"{name}: is on {tensor.device}, not on {device}")
     if not tensor.is_contiguous():
         raise ValueError(f"{name}: is not contiguous, its strides are {list(tensor.stride())}")
+
+
+def device_of(tensor: torch.Tensor, name: str) -> torch.device:
+    """Where a tensor lives, if it is one.
+
+    Raises:
+        TypeError: naming it.
+    """
+    _check_is_tensor(tensor, name)
+    return tensor.device
+
+
+def check_int64(value: object, name: str) -> None:
+    """Refuse what a kernel does not take as an int64.
+
+    Raises:
+        TypeError: it is no integer.
+        ValueError: it does not fit.
+    """
+    if not isinstance(value, Integral):
+        raise TypeError(f"{name}: is {value!r}, not an integer")
+    if not _INT64.min <= int(value) <= _INT64.max:
+        raise ValueError(f"{name}: is {value}, which does not fit 64 bits")
+
+
+def _check_is_tensor(tensor: object, name: str) -> None:
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"{name}: is a {type(tensor).__name__}, not a tensor")
 
 
 def _check_member(name: str, value: int, members: type[CanaryLaunchTag | RealKvHashMode]) -> None:
@@ -153,6 +187,8 @@ def _check_source(source: RealKvSource, name: str, *, num_slots: int, device: to
 
 
 def _check_geometry(source: RealKvSource, name: str) -> None:
+    for field in ("page_size", "num_bytes_per_token", "read_bytes"):
+        check_int64(getattr(source, field), f"{name}.{field}")
     if source.page_size < 1:
         raise ValueError(f"{name}.page_size: is {source.page_size}, less than 1")
     for field in ("num_bytes_per_token", "read_bytes"):
@@ -171,8 +207,7 @@ def _check_geometry(source: RealKvSource, name: str) -> None:
 
 
 def _check_strides(tensor: torch.Tensor, name: str, *, device: torch.device) -> None:
-    if not isinstance(tensor, torch.Tensor):
-        raise TypeError(f"{name}: is a {type(tensor).__name__}, not a tensor")
+    _check_is_tensor(tensor, name)
     if tensor.device != device:
         raise ValueError(f"{name}: is on {tensor.device}, not on {device}")
     if tensor.dim() < _MIN_SOURCE_DIMENSIONS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kvaudit.backends.launch_checks import ANY_LENGTH, check_tensor
+from kvaudit.backends.launch_checks import ANY_LENGTH, check_int64, check_tensor
 from kvaudit.backends.torch_module import torch
 
 
@@ -98,17 +98,22 @@ class PlannedBatch:
     def _check_window(self, device: torch.device) -> None:
         name = "full_to_swa_index_mapping"
         mapping = self.full_to_swa_index_mapping
+        check_int64(self.swa_window_size, "swa_window_size")
         if self.swa_window_size < 0:
             raise ValueError(f"swa_window_size: is {self.swa_window_size}, which is negative")
         if self.swa_window_size and mapping is None:
             raise ValueError(f"{name}: is None, but swa_window_size is {self.swa_window_size}")
         if mapping is not None:
             check_tensor(mapping, name, torch.int64, (ANY_LENGTH,), device=device)
+            # The kernels take an empty map for none.
+            if mapping.shape[0] == 0:
+                raise ValueError(f"{name}: is empty; give None where slots stay as they are")
 
     def _check_expected_tokens(self, device: torch.device) -> None:
         name = "req_to_verify_expected_tokens"
         tokens = self.req_to_verify_expected_tokens
         valid_lens = self.req_to_verify_expected_tokens_valid_lens
+        check_int64(self.kv_token_id_vs_position_offset, "kv_token_id_vs_position_offset")
         if tokens is not None:
             check_tensor(tokens, name, torch.int32, (ANY_LENGTH, ANY_LENGTH), device=device)
             if valid_lens is None:

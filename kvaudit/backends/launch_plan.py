@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kvaudit.backends.launch_arrays import or_absent
-from kvaudit.backends.launch_checks import check_verify_plan, check_write_plan
+from kvaudit.backends.launch_checks import check_verify_plan, check_write_plan, device_of
 from kvaudit.backends.launch_inputs import PlannedBatch
 from kvaudit.backends.launch_kernels import KernelChoice, device_kernels, reference_kernels
 from kvaudit.backends.launch_types import VerifyPlan, WritePlan
@@ -109,7 +109,7 @@ def _launch(
     write_plan: WritePlan,
     verify_capacity: int,
 ) -> None:
-    device = verify_plan.verify_slot_indices.device
+    device = device_of(verify_plan.verify_slot_indices, "verify_slot_indices")
     check_verify_plan(verify_plan, device=device)
     check_write_plan(write_plan, device=device)
     length = verify_plan.verify_slot_indices.shape[0]
@@ -120,7 +120,8 @@ def _launch(
     batch.check(write_req_capacity=write_plan.write_seed_slot_indices.shape[0], device=device)
     mapping = batch.full_to_swa_index_mapping
     tokens = batch.req_to_verify_expected_tokens
-    valid_lens = batch.req_to_verify_expected_tokens_valid_lens
+    # Lengths of tokens that are not given check nothing.
+    valid_lens = batch.req_to_verify_expected_tokens_valid_lens if tokens is not None else None
     with choice(device) as (kernels, arrays):
         kernels.launch_plan(
             arrays.signed(batch.req_pool_indices),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -12,6 +13,11 @@ from kvaudit.backends import launch
 from tests.helpers.torch_launches import make_context, make_source
 
 BYTES = torch.zeros((8, 64), dtype=torch.uint8)
+
+_ODD_BYTES = np.zeros(8 * 32 + 16, dtype=np.uint8)[3:]
+_FIRST_WORD = -_ODD_BYTES.ctypes.data % 8
+# In memory it starts at a word, in its storage it does not: torch cannot view it as words.
+BUFFER_CUT_MID_WORD = torch.from_numpy(_ODD_BYTES)[_FIRST_WORD : _FIRST_WORD + 256].view(8, 32)
 
 CONTEXT_FAULTS = {
     "dtype": ({"canary_buf": torch.zeros((8, 32), dtype=torch.int8)}, "canary_buf"),
@@ -23,6 +29,7 @@ CONTEXT_FAULTS = {
         {"canary_buf": torch.zeros(257, dtype=torch.uint8)[1:].view(8, 32)},
         "canary_buf",
     ),
+    "aligned by chance": ({"canary_buf": BUFFER_CUT_MID_WORD}, "canary_buf"),
     "ring width": ({"violation_ring": torch.zeros((4, 7), dtype=torch.int64)}, "violation_ring"),
     "ring dtype": ({"violation_ring": torch.zeros((4, 8), dtype=torch.int32)}, "violation_ring"),
     "write index": (
@@ -47,6 +54,7 @@ CONTEXT_FAULTS = {
 }
 
 SOURCE_FAULTS = {
+    "page size past 64 bits": ({"page_size": 1 << 63}, "page_size"),
     "page size": ({"page_size": 0}, "page_size"),
     "token bytes": ({"num_bytes_per_token": 24}, "num_bytes_per_token"),
     "no token bytes": ({"num_bytes_per_token": 0, "read_bytes": 0}, "num_bytes_per_token"),
@@ -116,7 +124,7 @@ def test_an_unusable_source_is_refused_by_number_and_field(
 @pytest.mark.parametrize(("name", "column"), cases(VERIFY_FAULTS))
 def test_an_unusable_verify_plan_is_refused_by_column(name: str, column: torch.Tensor) -> None:
     plan = launch.VerifyPlan.allocate(verify_capacity=4, device="cpu")
-    with pytest.raises(ValueError, match=f"^{name}: "):
+    with pytest.raises(ValueError, match=rf"^{name}: "):
         verify(make_context(), dataclasses.replace(plan, **{name: column}))
 
 
@@ -149,3 +157,21 @@ def test_a_wider_record_row_and_an_empty_ring_are_accepted() -> None:
     )
     verify(context)
     assert context.kernel_run_counter.tolist() == [1]
+
+
+@pytest.mark.parametrize("value", [None, [0] * 4, np.zeros(4, dtype=np.int64)])
+@pytest.mark.parametrize("name", ["verify_slot_indices", "verify_expected_tokens", "enable"])
+def test_what_is_no_tensor_is_refused_by_name(name: str, value: object) -> None:
+    plan = launch.VerifyPlan.allocate(verify_capacity=4, device="cpu")
+    with pytest.raises(TypeError, match=rf"^{name}: "):
+        verify(make_context(), dataclasses.replace(plan, **{name: value}))
+    with pytest.raises(TypeError, match=r"^canary_buf: "):
+        verify(make_context(canary_buf=value))
+
+
+@pytest.mark.parametrize("field", ["page_size", "num_bytes_per_token", "read_bytes"])
+@pytest.mark.parametrize("value", [None, 16.0, "16"])
+def test_a_geometry_is_whole_numbers(field: str, value: object) -> None:
+    source = dataclasses.replace(make_source(), **{field: value})
+    with pytest.raises(TypeError, match=rf"^real_kv_sources\[0\]\.{field}: "):
+        verify(make_context(real_kv_sources=[source]))

@@ -54,6 +54,18 @@ BATCH_FAULTS = {
     "negative window": ({"swa_window_size": -1}, "swa_window_size"),
     "window without map": ({"swa_window_size": 4}, "full_to_swa_index_mapping"),
     "map dtype": ({"full_to_swa_index_mapping": TWO.int()}, "full_to_swa_index_mapping"),
+    "empty map": (
+        {"full_to_swa_index_mapping": torch.zeros(0, dtype=torch.int64)},
+        "full_to_swa_index_mapping",
+    ),
+    "window past 64 bits": (
+        {"swa_window_size": 1 << 63, "full_to_swa_index_mapping": TWO},
+        "swa_window_size",
+    ),
+    "offset past 64 bits": (
+        {"kv_token_id_vs_position_offset": -(1 << 63) - 1},
+        "kv_token_id_vs_position_offset",
+    ),
     "tokens dtype": (
         {"req_to_verify_expected_tokens": TABLE.long()},
         "req_to_verify_expected_tokens",

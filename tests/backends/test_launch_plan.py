@@ -71,18 +71,45 @@ def test_a_window_is_mapped_and_expected_tokens_are_read_at_their_offset(plan: A
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "name"),
     [
-        pytest.param({"req_pool_indices": torch.tensor([2])}, id="request"),
-        pytest.param({"prefix_lens": torch.tensor([5])}, id="position"),
+        pytest.param({"req_pool_indices": torch.tensor([2])}, "req_to_token", id="request"),
+        pytest.param({"req_pool_indices": torch.tensor([-1])}, "req_to_token", id="negative"),
+        pytest.param({"prefix_lens": torch.tensor([5])}, "req_to_token", id="position"),
         pytest.param(
-            {"full_to_swa_index_mapping": torch.zeros(5, dtype=torch.int64)}, id="mapping"
+            {"req_to_token": torch.zeros((2, 0), dtype=torch.int32)}, "req_to_token", id="no tokens"
+        ),
+        pytest.param(
+            {"full_to_swa_index_mapping": torch.zeros(5, dtype=torch.int64)},
+            "full_to_swa_index_mapping",
+            id="mapping",
+        ),
+        pytest.param(
+            {"full_to_swa_index_mapping": torch.zeros(6, dtype=torch.int64), "verify_capacity": 2},
+            "full_to_swa_index_mapping",
+            id="mapping of a seed alone",
+        ),
+        pytest.param(
+            {
+                "req_to_verify_expected_tokens": torch.zeros((2, 2), dtype=torch.int32),
+                "req_to_verify_expected_tokens_valid_lens": torch.tensor([3]),
+            },
+            "req_to_verify_expected_tokens",
+            id="token",
         ),
     ],
 )
-def test_an_index_outside_a_table_is_refused_on_the_cpu(plan: Any, changes: Any) -> None:
-    with pytest.raises(ValueError, match="outside"):
-        plan(verify_capacity=8, **changes)
+def test_an_index_outside_a_table_is_refused_by_name_on_the_cpu(
+    plan: Any, changes: dict[str, Any], name: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{name}: .*outside"):
+        plan(**{"verify_capacity": 8, **changes})
+
+
+def test_lengths_of_tokens_that_are_not_given_check_nothing(plan: Any) -> None:
+    verify_plan, _ = plan(req_to_verify_expected_tokens_valid_lens=torch.tensor([3]))
+    assert verify_plan.verify_slot_indices.tolist() == [4, 5, 6, 0]
+    assert verify_plan.verify_expected_tokens.tolist() == [-1, -1, -1, -1]
 
 
 def test_an_empty_batch_plans_nothing(plan: Any) -> None:

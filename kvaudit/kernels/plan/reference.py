@@ -20,7 +20,7 @@ from kvaudit.kernels.hash.reference import wrapped
 def _look_up(table: NDArray[Any], indices: tuple[int, ...], name: str) -> int:
     """table[indices]; ValueError outside it, where Python would count from the end."""
     if not all(0 <= index < length for index, length in zip(indices, table.shape, strict=True)):
-        msg = f"{name}{list(indices)} is outside its shape {list(table.shape)}"
+        msg = f"{name}: {list(indices)} is outside its shape {list(table.shape)}"
         raise ValueError(msg)
     return int(table[indices])
 
