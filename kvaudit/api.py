@@ -98,7 +98,8 @@ def stamp(
         the files written.
 
     Raises:
-        InputError: a file is corrupt, or nothing says what a snapshot should hold.
+        InputError: a file is corrupt, nothing says what a snapshot should hold, or a copy cannot
+            be written.
         ConfigError: two files would get one name, or a copy would replace an input.
         BackendError: a demanded backend cannot run, or failed while it ran.
     """
@@ -152,6 +153,7 @@ def _num_entries(pools: Sequence[AuditedPool]) -> int:
 def _targets(dataset: Dataset, folder: Path) -> dict[str, Path]:
     """The copy of each file, by the file's path; makes the folder once nothing speaks against it."""
     from kvaudit.errors import ConfigError
+    from kvaudit.formats.atomic_file import make_folder
 
     paths = [
         path
@@ -168,5 +170,5 @@ def _targets(dataset: Dataset, folder: Path) -> dict[str, Path]:
     for path, target in targets.items():
         if target.resolve() == Path(path).resolve():
             raise ConfigError(f"the copy would replace {path}", hint="choose another folder")
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     return targets

@@ -129,13 +129,26 @@ def slot_shift_of(snapshot: Snapshot) -> int:
 
 
 def to_kernel_slots(slots: NDArray[np.int64], slot_shift: int) -> NDArray[np.int64]:
-    """Slots, shape [n], int64, from the engine's numbering to the kernels'."""
-    if slot_shift == 0:
-        return slots
-    highest = np.iinfo(np.int64).max - slot_shift
-    return np.where(slots < 0, slots, np.minimum(slots, highest) + slot_shift)
+    """Slots, shape [n], int64, from the engine's numbering to the kernels'.
+
+    The highest slot_shift numbers, which engines write for "no slot", pass unchanged.
+    """
+    return (
+        slots
+        if slot_shift == 0
+        else np.where(_is_shifted(slots, slot_shift), slots + slot_shift, slots)
+    )
 
 
 def to_engine_slots(slots: NDArray[np.int64], slot_shift: int) -> NDArray[np.int64]:
     """Slots, shape [n], int64, from the kernels' numbering to the engine's."""
-    return slots if slot_shift == 0 else np.where(slots < 0, slots, slots - slot_shift)
+    return (
+        slots
+        if slot_shift == 0
+        else np.where(_is_shifted(slots, slot_shift), slots - slot_shift, slots)
+    )
+
+
+def _is_shifted(slots: NDArray[np.int64], slot_shift: int) -> NDArray[np.bool_]:
+    highest = np.iinfo(np.int64).max - slot_shift
+    return (slots >= 0) & (slots <= highest)

@@ -1,4 +1,4 @@
-"""A file appears under its name complete or not at all."""
+"""A file appears under its name complete or not at all; its folder is made before it."""
 
 from __future__ import annotations
 
@@ -40,8 +40,24 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             raise
         _sync_folder(target.parent)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise FileUnwritable(reason, path=str(path), hint=_HINT) from error
+        raise _unwritable(error, path) from error
+
+
+def make_folder(path: str | os.PathLike[str]) -> None:
+    """Make a folder and those above it, unless it is there.
+
+    Raises:
+        FileUnwritable: the system refused, or something else has its name.
+    """
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(error, path) from error
+
+
+def _unwritable(error: OSError, path: str | os.PathLike[str]) -> FileUnwritable:
+    reason = (error.strerror or str(error)).lower()
+    return FileUnwritable(reason, path=str(path), hint=_HINT)
 
 
 def _sync_folder(folder: Path) -> None:

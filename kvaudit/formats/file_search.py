@@ -91,6 +91,8 @@ def find_files(paths: Sequence[str], *, companions: bool) -> FileSet:
     """
     files = FileSet()
     for path in paths:
+        if not path:
+            raise FileUnreadable("a path is empty", hint="give a file or a folder")
         if is_remote(path) or not Path(path).is_dir():
             files.open(path, demanded=True)
             continue
@@ -133,7 +135,7 @@ def _add_companions(files: FileSet, snapshot: FoundFile) -> None:
     metadata = MetadataValues(snapshot.file.metadata, snapshot.file.path)
     named = [(key, name) for key in _COMPANION_KEYS for name in _companion_names(metadata, key)]
     for key, name in named:
-        companion = files.open(_beside(snapshot.file.path, name), demanded=True)
+        companion = _open_named(files, snapshot.file.path, key=key, name=name)
         if companion.file.kind != key:
             raise SchemaMismatch(
                 f"it is a {companion.file.kind} file, and {snapshot.file.path} names it as {key}",
@@ -147,6 +149,17 @@ def _add_companions(files: FileSet, snapshot: FoundFile) -> None:
     for path in _siblings(snapshot.file.path):
         if not files.has(path):
             _add_if_companion(files, snapshot.file.path, pool_key, path)
+
+
+def _open_named(files: FileSet, snapshot_path: str, *, key: str, name: str) -> FoundFile:
+    try:
+        return files.open(_beside(snapshot_path, name), demanded=True)
+    except FileUnreadable as error:
+        raise FileUnreadable(
+            f"{error.message}, and {snapshot_path} names it in {KEY_PREFIX}{key}",
+            path=error.path,
+            hint="put it beside the snapshot, or pass --expect FILE",
+        ) from error
 
 
 def _companion_names(metadata: MetadataValues, key: str) -> tuple[str, ...]:

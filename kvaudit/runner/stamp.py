@@ -27,6 +27,8 @@ from kvaudit.runner.pool_audit import stamped_name
 from kvaudit.runner.row_space import RowSpace
 
 _SKIPPED_SLOT = -1
+# Columns an error message lists.
+_MAX_NAMED = 8
 
 
 def stamp(pool: AuditedPool, *, backend: Backend, combined: Sequence[str] = ()) -> Snapshot:
@@ -43,7 +45,7 @@ def stamp(pool: AuditedPool, *, backend: Backend, combined: Sequence[str] = ()) 
 
     Raises:
         SnapshotInconsistent: no expectation says what the records should be.
-        ConfigError: a combined column is not in the dump.
+        ConfigError: a combined column is not in the dump, or is named twice.
     """
     snapshot = pool.snapshot
     sources = expectations_of(pool, ALL_ENTRIES).sources
@@ -54,9 +56,7 @@ def stamp(pool: AuditedPool, *, backend: Backend, combined: Sequence[str] = ()) 
             hint="pass --expect FILE with its sequences or its plan",
         )
     content = sorted({*snapshot.kv, *snapshot.digests}, key=column_order)
-    for name in combined:
-        if name not in content:
-            raise ConfigError(f"{name} is not in the dump", hint=f"it has {', '.join(content)}")
+    _check_combined(combined, content)
     digests = {name: partial(_digests, snapshot, backend, name) for name in content}
     halves = [half for half in KvHalf if half is KvHalf.K or any(_is_v(name) for name in content)]
     canary = {}
@@ -76,6 +76,16 @@ def stamp(pool: AuditedPool, *, backend: Backend, combined: Sequence[str] = ()) 
         },
         evidence=_evidence(snapshot, sources),
     )
+
+
+def _check_combined(combined: Sequence[str], content: Sequence[str]) -> None:
+    for name in combined:
+        if name not in content:
+            some = ", ".join(content[:_MAX_NAMED]) or "no bytes and no digests"
+            more = " and others" if len(content) > _MAX_NAMED else ""
+            raise ConfigError(f"{name} is not in the dump", hint=f"it has {some}{more}")
+        if combined.count(name) > 1:
+            raise ConfigError(f"{name} is named twice", hint="name each combined column once")
 
 
 def _is_v(name: str) -> bool:

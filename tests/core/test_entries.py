@@ -31,8 +31,11 @@ def test_a_shift_comes_off_again_and_leaves_negative_slots_alone() -> None:
     assert to_engine_slots(shifted, 16).tolist() == slots.tolist()
 
 
-def test_the_highest_slot_does_not_wrap() -> None:
-    assert to_kernel_slots(np.array([np.iinfo(np.int64).max]), 16)[0] == np.iinfo(np.int64).max
+def test_the_highest_slots_neither_wrap_nor_change() -> None:
+    highest = np.iinfo(np.int64).max - np.arange(16)
+    shifted = to_kernel_slots(highest, 16)
+    assert shifted.tolist() == highest.tolist()
+    assert to_engine_slots(shifted, 16).tolist() == highest.tolist()
 
 
 def test_a_block_keeps_its_columns_together() -> None:

@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from kvaudit.errors import FileUnwritable
-from kvaudit.formats.atomic_file import atomic_file
+from kvaudit.formats.atomic_file import atomic_file, make_folder
 
 
 def test_the_file_appears_when_the_block_ends_with_mode_0600(tmp_path):
@@ -68,3 +68,17 @@ def test_a_full_disk_is_an_error_and_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(FileUnwritable, match="no space left"), atomic_file(tmp_path / "a") as file:
         file.write(b"content")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_made_with_those_above_it_and_may_be_there(tmp_path):
+    for _ in range(2):
+        make_folder(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").is_dir()
+
+
+def test_a_folder_whose_name_a_file_has_is_an_error(tmp_path):
+    (tmp_path / "a").write_text("content")
+    for path in (tmp_path / "a", tmp_path / "a" / "b"):
+        with pytest.raises(FileUnwritable) as caught:
+            make_folder(path)
+        assert caught.value.path == str(path)

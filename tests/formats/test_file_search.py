@@ -96,6 +96,21 @@ def test_a_named_companion_that_is_missing_or_of_another_kind_is_refused(tmp_pat
     assert opened(path) == [str(path), str(tmp_path / "b.arrow")]
 
 
+def test_a_missing_companion_says_who_names_it(tmp_path):
+    path = tmp_path / "a.snapshot.arrow"
+    write_snapshot(path, snapshot(metadata={"sequences": "b.arrow"}))
+    with pytest.raises(FileUnreadable) as caught:
+        opened(path)
+    assert caught.value.path == str(tmp_path / "b.arrow")
+    assert f"{path} names it in kvaudit.sequences" in str(caught.value)
+    assert "--expect" in caught.value.hint
+
+
+def test_an_empty_path_is_refused():
+    with pytest.raises(FileUnreadable, match="a path is empty"):
+        opened("")
+
+
 def test_companions_of_a_remote_snapshot_are_found_beside_it(tmp_path):
     path = tmp_path / "a.snapshot.arrow"
     write_snapshot(path, snapshot(metadata={"sequences": "s.arrow"}))

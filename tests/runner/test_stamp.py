@@ -119,3 +119,8 @@ def test_without_expectations_there_is_nothing_to_stamp(stamped) -> None:
 def test_a_combined_column_must_be_there(stamped) -> None:
     with pytest.raises(ConfigError):
         stamped(_pool(fixture_f()), combined=("kv.k.9",))
+
+
+def test_a_combined_column_is_named_once(stamped) -> None:
+    with pytest.raises(ConfigError, match=r"kv\.k\.0 is named twice"):
+        stamped(_pool(fixture_f()), combined=("kv.k.0", "kv.v.0", "kv.k.0"))
