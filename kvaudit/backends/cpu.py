@@ -21,7 +21,7 @@ _KERNELS = (*fold_kernels.KERNELS, *hash_kernels.KERNELS, *verify_kernels.KERNEL
 
 
 class CpuBackend(KernelBackend):
-    """Folds windows on all cores; a window is checked and folded while a core's cache holds it."""
+    """Folds windows on all cores; each part is hashed and folded while a core's cache holds it."""
 
     name = "cpu"
 
@@ -74,12 +74,17 @@ class CpuBackend(KernelBackend):
         rows: NDArray[np.int64],
         hashes: NDArray[np.uint64],
     ) -> None:
-        task.window.check()
-        self._kernels.launch_fold(
-            memory.source_input(task.window.data),
-            memory.signed_input(task.window_rows(rows)),
-            hashes[task.first : task.last],
-            1,
-            column.row_bytes,
-            column.read_bytes,
-        )
+        data = memory.source_input(task.window.data)
+        wanted = memory.signed_input(task.window_rows(rows))
+        window_hashes = hashes[task.first : task.last]
+        for part in task.window.parts(next_is_walked=task.next_is_wanted):
+            first, last = np.searchsorted(wanted, (part.start, part.stop)).tolist()
+            if first < last:
+                self._kernels.launch_fold(
+                    data,
+                    wanted[first:last],
+                    window_hashes[first:last],
+                    1,
+                    column.row_bytes,
+                    column.read_bytes,
+                )

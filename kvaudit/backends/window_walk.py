@@ -19,11 +19,13 @@ class WindowTask:
         window: the window.
         first: index of its first wanted row in the selection.
         last: index after its last wanted row.
+        next_is_wanted: whether the row after the window is wanted, and so the next window.
     """
 
     window: KvWindow
     first: int
     last: int
+    next_is_wanted: bool
 
     def window_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The wanted rows, counted from the window's first; shape [last - first], int64."""
@@ -44,5 +46,6 @@ def wanted_windows(column: KvColumn, rows: NDArray[np.int64]) -> Iterator[Window
         end_row = window.first_row + len(window.data)
         last = first + int(np.searchsorted(rows[first:], end_row))
         if first < last:
-            yield WindowTask(window=window, first=first, last=last)
+            next_is_wanted = last < len(rows) and int(rows[last]) == end_row
+            yield WindowTask(window=window, first=first, last=last, next_is_wanted=next_is_wanted)
         first = last

@@ -130,13 +130,8 @@ class GatheredColumn:
             yield KvWindow(
                 first_row=first_row,
                 data=self.read_rows(first_row, first_row + rows_per_window),
-                check=_nothing_to_check,
             )
 
     def read_rows(self, first_row: int, last_row: int) -> NDArray[np.uint8]:
         """The bytes of rows [first_row, last_row), shape [n, row_bytes], uint8."""
         return self.view.gather(self.slots[first_row:last_row])
-
-
-def _nothing_to_check() -> None:
-    """A pool in memory carries no digests."""

@@ -17,6 +17,11 @@ from kvaudit.constants import PARTIAL_READ_BYTES
 WINDOW_BYTES = 4 << 20
 
 
+def _nothing_to_prove(_next_is_walked: bool) -> Iterator[int]:
+    """Arrays in memory carry no digests."""
+    return iter(())
+
+
 class RowColumn(Protocol):
     """One value a row of the snapshot: records, stamped digests, digests, evidence."""
 
@@ -36,19 +41,50 @@ class RowColumn(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KvWindow:
-    """A run of rows of one KV column, small enough to stay in a core's cache.
+    """A run of rows of one KV column.
 
     Fields:
         first_row: the row of the snapshot that data[0] is.
         data: the KV bytes, shape [num_rows, row_bytes], uint8, read-only.
-        check: proves every chunk that these rows lie in against the digest written in the file,
-            each chunk once a walk; raises FileCorrupt. Call it in the pass that reads `data`; it may
-            run beside those of other windows.
+        prove: hashes every chunk that these rows lie in, each chunk once a walk, yields how many
+            leading rows are hashed after each piece of a chunk, and raises FileCorrupt where a
+            digest is not the one written in the file. Its argument says whether the next window is
+            walked too: the chunk that both share is then left to that one. It may run beside those
+            of other windows.
     """
 
     first_row: int
     data: NDArray[np.uint8]
-    check: Callable[[], None]
+    prove: Callable[[bool], Iterator[int]] = _nothing_to_prove
+
+    def parts(self, *, next_is_walked: bool = False) -> Iterator[slice]:
+        """All rows in ascending order, in parts whose bytes a core's cache holds: just hashed.
+
+        Nothing that was read of the window counts before the iterator has ended.
+
+        Args:
+            next_is_walked: whether the caller goes through the parts of the next window too.
+
+        Raises:
+            FileCorrupt: a chunk's digest differs.
+        """
+        first, num_rows = 0, len(self.data)
+        for num_hashed in self.prove(next_is_walked):
+            last = min(num_hashed, num_rows)
+            if first < last:
+                yield slice(first, last)
+                first = last
+        if first < num_rows:
+            yield slice(first, num_rows)
+
+    def check(self) -> None:
+        """Prove every byte of the window, in the pass that reads it.
+
+        Raises:
+            FileCorrupt: a chunk's digest differs.
+        """
+        for _ in self.parts():
+            pass
 
 
 class KvColumn(Protocol):
@@ -83,10 +119,6 @@ class KvColumn(Protocol):
         For looking at a few rows and for rewriting a batch; no digest is checked.
         """
         ...
-
-
-def _nothing_to_check() -> None:
-    """Arrays in memory carry no digests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -156,7 +188,6 @@ class ArrayKvColumn:
             yield KvWindow(
                 first_row=first_row,
                 data=self.data[first_row : first_row + rows_per_window],
-                check=_nothing_to_check,
             )
 
     def read_rows(self, first_row: int, last_row: int) -> NDArray[np.uint8]:

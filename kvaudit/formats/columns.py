@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 
 from kvaudit.core.kv_column import KvWindow
 from kvaudit.errors import FileCorrupt
-from kvaudit.formats.digests import CHUNK_BYTES, column_digests, digest, value_bytes
+from kvaudit.formats.digests import CHUNK_BYTES, column_digests, new_hasher, value_bytes
 from kvaudit.formats.file_bytes import FileBytes
+
+# Half or all of a core's second cache: what was hashed is still there when it is folded.
+PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -136,30 +139,49 @@ class FileKvColumn:
                 yield KvWindow(
                     first_row=first_row + first,
                     data=content[first_byte:last_byte].reshape(-1, self.row_bytes),
-                    check=partial(self._check, content, pending, first_byte, last_byte),
+                    prove=partial(self._prove, content, pending, first_byte, last_byte),
                 )
             first_row += len(batch.array)
 
-    def _check(
+    def _prove(
         self,
         content: NDArray[np.uint8],
         pending: dict[int, str],
         first_byte: int,
         last_byte: int,
-    ) -> None:
-        """Prove the bytes [first_byte, last_byte) of one batch, each chunk once a walk.
+        next_is_walked: bool,
+    ) -> Iterator[int]:
+        """`KvWindow.prove` of the bytes [first_byte, last_byte) of one batch.
 
         `pending` holds the chunks that no window of this walk has claimed. Taking one out is
         atomic, so two threads whose windows share a chunk hash it once between them.
         """
-        for chunk in range(first_byte // CHUNK_BYTES, -(-last_byte // CHUNK_BYTES)):
+        end = last_byte
+        if next_is_walked and last_byte < content.size:
+            # The chunk in which the next window begins is that window's own.
+            end = last_byte // CHUNK_BYTES * CHUNK_BYTES
+        for chunk in range(first_byte // CHUNK_BYTES, -(-end // CHUNK_BYTES)):
             expected = pending.pop(chunk, None)
             if expected is None:
                 continue
-            self.source.ensure_whole()
-            if digest(content[chunk * CHUNK_BYTES : (chunk + 1) * CHUNK_BYTES].data) != expected:
+            try:
+                for hashed in self._hash_chunk(content, chunk, expected):
+                    yield (hashed - first_byte) // self.row_bytes
+            except BaseException:
                 pending[chunk] = expected
-                raise corrupt(self.source, self.name)
+                raise
+
+    def _hash_chunk(self, content: NDArray[np.uint8], chunk: int, expected: str) -> Iterator[int]:
+        """Compare one chunk with its digest; yields where each piece of it ends in `content`."""
+        self.source.ensure_whole()
+        hasher = new_hasher()
+        last_byte = min((chunk + 1) * CHUNK_BYTES, content.size)
+        for first in range(chunk * CHUNK_BYTES, last_byte, PIECE_BYTES):
+            last = min(first + PIECE_BYTES, last_byte)
+            hasher.update(content[first:last].data)
+            yield last
+        if hasher.hexdigest() != expected:
+            raise corrupt(self.source, self.name)
 
     def read_rows(self, first_row: int, last_row: int) -> NDArray[np.uint8]:
         """The bytes of rows [first_row, last_row), shape [n, row_bytes], uint8, read-only.

@@ -22,13 +22,18 @@ from kvaudit.formats.schema import DIGESTS_KEY, type_word
 CHUNK_BYTES: Final = 4 << 20
 
 
-def digest(content: memoryview | bytes) -> str:
-    """xxh3_64 of bytes, as 16 hex digits.
+def new_hasher() -> xxhash.xxh3_64:
+    """xxh3_64 of what `update` takes in; `hexdigest` gives 16 hex digits.
 
     The streaming form releases the GIL in every xxhash that we support, the one-shot form only in
     the newer ones.
     """
-    hasher = xxhash.xxh3_64()
+    return xxhash.xxh3_64()
+
+
+def digest(content: memoryview | bytes) -> str:
+    """xxh3_64 of bytes, as 16 hex digits."""
+    hasher = new_hasher()
     hasher.update(content)
     return str(hasher.hexdigest())
 

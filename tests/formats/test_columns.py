@@ -26,6 +26,25 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr("kvaudit.formats.column_checks.CHUNK_BYTES", CHUNK)
 
 
+def count_chunks(monkeypatch):
+    """How often each chunk's bytes were hashed from its first piece to its last."""
+    hashed = Counter()
+
+    class CountingHasher:
+        def __init__(self):
+            self.content = b""
+
+        def update(self, piece):
+            self.content += bytes(piece)
+
+        def hexdigest(self):
+            hashed[self.content] += 1
+            return digests.digest(self.content)
+
+    monkeypatch.setattr(columns, "new_hasher", CountingHasher)
+    return hashed
+
+
 def written(path, num_rows, row_bytes, batch_rows=None):
     wanted = snapshot(num_rows, row_bytes)
     write_snapshot(path, wanted, batch_rows=batch_rows)
@@ -53,13 +72,7 @@ def test_windows_cover_every_row_once_and_begin_in_one_chunk(tmp_path, row_bytes
 @pytest.mark.usefixtures("small_chunks")
 def test_a_walk_hashes_every_chunk_exactly_once(tmp_path, monkeypatch, row_bytes):
     data, column = written(tmp_path / "a.arrow", 50, row_bytes)
-    hashed = Counter()
-
-    def counted(content):
-        hashed[bytes(content)] += 1
-        return digests.digest(content)
-
-    monkeypatch.setattr(columns, "digest", counted)
+    hashed = count_chunks(monkeypatch)
     for window in column.windows():
         window.check()
     flat = data.tobytes()
@@ -93,10 +106,7 @@ def test_a_check_proves_every_byte_of_its_own_window(tmp_path, row_bytes):
 @pytest.mark.usefixtures("small_chunks")
 def test_threads_share_the_chunks_of_a_walk(tmp_path, monkeypatch):
     _, column = written(tmp_path / "a.arrow", 500, 384)
-    calls = []
-    monkeypatch.setattr(
-        columns, "digest", lambda content: calls.append(1) or digests.digest(content)
-    )
+    hashed = count_chunks(monkeypatch)
     start = threading.Barrier(2)
 
     def check_all(windows):
@@ -108,7 +118,71 @@ def test_threads_share_the_chunks_of_a_walk(tmp_path, monkeypatch):
     with ThreadPoolExecutor(2) as pool:
         for done in [pool.submit(check_all, windows[part::2]) for part in range(2)]:
             done.result()
-    assert len(calls) == -(-500 * 384 // CHUNK)
+    assert hashed.total() == -(-500 * 384 // CHUNK)
+
+
+@pytest.mark.parametrize("row_bytes", [7, 24, 384, 1024, 3000])
+@pytest.mark.usefixtures("small_chunks")
+def test_a_walk_of_parts_leaves_each_chunk_to_the_window_that_begins_in_it(
+    tmp_path, monkeypatch, row_bytes
+):
+    _, column = written(tmp_path / "a.arrow", 50, row_bytes)
+    hashed = count_chunks(monkeypatch)
+    windows = list(column.windows())
+    for number, window in enumerate(windows):
+        before = hashed.total()
+        list(window.parts(next_is_walked=number + 1 < len(windows)))
+        assert hashed.total() == before + 1 or row_bytes > CHUNK
+    assert hashed.total() == -(-50 * row_bytes // CHUNK)
+    assert set(hashed.values()) == {1}
+
+
+@pytest.mark.parametrize("row_bytes", [7, 24, 384, 1024, 3000])
+@pytest.mark.usefixtures("small_chunks")
+def test_parts_hold_every_row_once_and_are_hashed_before_they_are_handed_out(
+    tmp_path, monkeypatch, row_bytes
+):
+    monkeypatch.setattr(columns, "PIECE_BYTES", 256)
+    _, column = written(tmp_path / "a.arrow", 50, row_bytes)
+    hashed_to = 0
+
+    class WatchedHasher:
+        def __init__(self):
+            self.hasher = digests.new_hasher()
+
+        def update(self, piece):
+            nonlocal hashed_to
+            assert len(piece) <= 256
+            hashed_to += len(piece)
+            self.hasher.update(piece)
+
+        def hexdigest(self):
+            return self.hasher.hexdigest()
+
+    monkeypatch.setattr(columns, "new_hasher", WatchedHasher)
+    rows = []
+    for window in column.windows():
+        for part in window.parts():
+            rows += range(window.first_row + part.start, window.first_row + part.stop)
+            assert rows[-1] * row_bytes < hashed_to
+            assert len(rows) * row_bytes <= hashed_to
+    assert rows == list(range(50))
+    assert hashed_to == 50 * row_bytes
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_parts_that_are_left_before_their_end_have_proven_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(columns, "PIECE_BYTES", 256)
+    data, _ = written(tmp_path / "a.arrow", 50, 24)
+    raw = bytearray((tmp_path / "a.arrow").read_bytes())
+    raw[raw.index(data.tobytes())] ^= 1
+    (tmp_path / "a.arrow").write_bytes(raw)
+    window = next(read_file(tmp_path / "a.arrow").kv["kv.k.0"].windows())
+    parts = window.parts()
+    assert next(parts) == slice(0, 10)
+    parts.close()
+    with pytest.raises(FileCorrupt):
+        window.check()
 
 
 def test_a_file_without_digests_has_nothing_to_check(tmp_path):

@@ -45,8 +45,12 @@ class WindowedColumn:
             yield KvWindow(
                 first_row=first_row,
                 data=self.data[first_row : first_row + self.window_rows],
-                check=lambda first_row=first_row: self._check(first_row),
+                prove=lambda _next_is_walked, first_row=first_row: self._prove(first_row),
             )
+
+    def _prove(self, first_row: int) -> Iterator[int]:
+        self._check(first_row)
+        return iter(())
 
     def _check(self, first_row: int) -> None:
         self.checked[first_row] = threading.get_ident()
