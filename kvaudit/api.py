@@ -55,7 +55,7 @@ def audit(
     Raises:
         InputError: a file is corrupt, or its parts contradict each other.
         BackendError: a demanded backend cannot run, or failed while it ran.
-        ConfigError: the options name a request or a rule that does not exist.
+        ConfigError: the options name a request, a layer or a rule that does not exist.
     """
     from kvaudit.backends.availability import choose
     from kvaudit.runner.audit import audit as run_audit

@@ -8,6 +8,21 @@ from enum import StrEnum
 from typing import Any
 
 
+class RuleGroup(StrEnum):
+    """What a rule looks at: the first digit of its id says it."""
+
+    COVERAGE = "KV0"
+    INDEX = "KV1"
+    IDENTITY = "KV2"
+    BYTES = "KV3"
+    COMPARISON = "KV4"
+
+
+def group_of(rule_id: str) -> RuleGroup:
+    """The group of a rule, by its id such as `KV101`."""
+    return RuleGroup(rule_id[:3])
+
+
 class Severity(StrEnum):
     """How much a finding weighs against `--fail-on`."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from kvaudit.core.evidence import PoolEvidence
-from kvaudit.core.finding import Finding
+from kvaudit.core.finding import Finding, RuleGroup, group_of
 from kvaudit.diagnosis import (
     broken_link,
     double_free,
@@ -39,6 +39,9 @@ RULES: Final[Mapping[Rule, Callable[[PoolEvidence], list[Finding]]]] = {
         refcount_mismatch,
     )
 }
+
+# What covers the index family: it is checked as far as one of these runs.
+INDEX_RULES: Final = tuple(rule for rule in RULES if group_of(rule.id) is RuleGroup.INDEX)
 
 
 def chosen_rules(select: Sequence[str], ignore: Sequence[str]) -> tuple[Rule, ...]:

@@ -48,11 +48,6 @@ class Rule:
     name: str
     severity: Severity
 
-    @property
-    def is_coverage(self) -> bool:
-        """Whether it speaks of the run's coverage, which never makes violations by itself."""
-        return self.id.startswith("KV0")
-
     def finding(
         self,
         evidence: PoolEvidence,

@@ -12,15 +12,17 @@ from kvaudit.core.dataset import Dataset
 from kvaudit.core.finding import Finding
 from kvaudit.core.observer import RunObserver
 from kvaudit.core.report import BackendChoice, InputFile, Report, Timing
-from kvaudit.diagnosis.registry import RULES, chosen_rules
+from kvaudit.core.snapshot import column_layer
+from kvaudit.diagnosis.registry import chosen_rules
 from kvaudit.diagnosis.rule import Rule
 from kvaudit.errors import ConfigError
 from kvaudit.runner.expectations import Expectations, expectations_of, scope_of, swa_pool_of
 from kvaudit.runner.pool_audit import PoolAudit, PoolResult
+from kvaudit.runner.run_coverage import coverage_of, tag_counters
 from kvaudit.runner.self_check import prepare
-from kvaudit.runner.verdict import EXIT_CODES, conclude, coverage_of, tag_counters
+from kvaudit.runner.verdict import EXIT_CODES, conclude
 
-# Requests an error message lists.
+# Requests or layers an error message lists.
 _MAX_NAMED = 10
 
 
@@ -44,13 +46,14 @@ def audit(
     Raises:
         InputError: a file is corrupt, or its parts contradict each other.
         BackendError: the backend failed while it ran.
-        ConfigError: the options name a request or a rule that does not exist.
+        ConfigError: the options name a request, a layer or a rule that does not exist.
         SelfCheckFailed: the backend missed a planted bad entry.
     """
     rules = chosen_rules(options.select, options.ignore)
     scope = scope_of(options)
     expectations = [expectations_of(pool, scope) for pool in dataset.pools]
     _check_requests(options.request_ids, expectations)
+    _check_layers(options.layers, dataset)
     passed = prepare(backend, observer)
     started = time.perf_counter()
     results = [
@@ -88,8 +91,7 @@ def _report(
 ) -> Report:
     """The pools' results as one report."""
     findings = _sorted_findings(results)
-    left_out = [rule.id for rule in RULES if rule.id.startswith("KV1") and rule not in rules]
-    coverage = coverage_of(results, options=options, left_out=left_out)
+    coverage = coverage_of(results, options=options, rules=rules)
     conclusion = conclude(results, coverage, findings=findings, options=options)
     rows = sorted((row for r in results for row in r.violations), key=lambda row: row.sort_key())
     return Report(
@@ -118,12 +120,32 @@ def _check_requests(request_ids: Sequence[str], expectations: Sequence[Expectati
     known = set().union(*(expected.request_ids() for expected in expectations))
     for name in request_ids:
         if name not in known:
-            some = ", ".join(sorted(known)[:_MAX_NAMED])
-            more = " and others" if len(known) > _MAX_NAMED else ""
-            hint = (
-                f"the expectations name {some}{more}" if known else "no expectation names requests"
-            )
+            hint = "no expectation names requests"
+            if known:
+                hint = f"the expectations name {_some(known)}"
             raise ConfigError(f"no expectation names request {name!r}", hint=hint)
+
+
+def _check_layers(layers: Sequence[int] | None, dataset: Dataset) -> None:
+    """Refuse a layer that no pool has: nothing of it could be judged."""
+    snapshots = [pool.snapshot for pool in dataset.pools]
+    known = {
+        layer
+        for snapshot in snapshots
+        for name in (*snapshot.kv, *snapshot.digests, *snapshot.stamped)
+        if (layer := column_layer(name)) is not None
+    }
+    for layer in layers or ():
+        if layer not in known:
+            hint = f"the layers are {_some(known)}" if known else "no pool has KV columns"
+            raise ConfigError(f"no pool has layer {layer}", hint=hint)
+
+
+def _some(values: set[str] | set[int]) -> str:
+    """The first of them, for a hint."""
+    first = sorted(values)
+    more = " and others" if len(first) > _MAX_NAMED else ""
+    return ", ".join(map(str, first[:_MAX_NAMED])) + more
 
 
 def _sorted_findings(results: Sequence[PoolResult]) -> list[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvaudit.core.finding import Finding, Severity
+from kvaudit.core.finding import Finding, RuleGroup, Severity, group_of
 
 
 def test_an_error_outweighs_a_warning_and_that_a_note() -> None:
@@ -17,3 +17,11 @@ def test_an_alternative_has_no_severity() -> None:
         "rule", "name", "severity", "summary", "slots", "request_ids", "pool", "rank", "evidence",
         "alternatives", "settled_by",
     ]  # fmt: skip
+
+
+def test_the_first_digit_of_a_rule_says_what_it_looks_at() -> None:
+    assert [group_of(rule) for rule in ("KV004", "KV101", "KV210")] == [
+        RuleGroup.COVERAGE,
+        RuleGroup.INDEX,
+        RuleGroup.IDENTITY,
+    ]

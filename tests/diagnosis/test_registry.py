@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kvaudit.core.finding import Severity
-from kvaudit.diagnosis.registry import RULES, chosen_rules, diagnose
+from kvaudit.diagnosis.registry import INDEX_RULES, RULES, chosen_rules, diagnose
 from kvaudit.errors import ConfigError
 from tests.helpers.pool_evidence import evidence_of
 from tests.helpers.worlds import fixture_f
@@ -58,3 +58,7 @@ def test_only_the_chosen_rules_run() -> None:
     evidence = evidence_of(world)
     assert [finding.rule for finding in diagnose(evidence, chosen_rules((), ()))] == ["KV104"]
     assert not diagnose(evidence, chosen_rules(("KV101",), ()))
+
+
+def test_the_rules_of_the_index_are_those_that_cover_its_family() -> None:
+    assert [rule.id for rule in INDEX_RULES] == [name for name in NAMES if name[2] == "1"]

@@ -97,7 +97,7 @@ def test_a_combined_hash_that_lacks_a_column_is_not_covered_and_no_error(run) ->
     report = run(world.dataset(snapshot=world.snapshot(kv=kept)))
     assert report.verdict is Verdict.CLEAN
     assert report.coverage.families[Family.BYTES] is None
-    assert report.coverage.absent[Family.BYTES] == "not stamped"
+    assert report.coverage.absent[Family.BYTES] == "a column is absent"
 
 
 @pytest.mark.parametrize("mode", [ALL, PARTIAL])

@@ -170,18 +170,6 @@ def test_slots_never_stamped_are_counted_apart(run) -> None:
     assert (finding.rule, finding.slots) == ("KV004", [8, 9])
 
 
-def test_a_pool_without_canary_or_stamps_is_covered_by_index_alone(run) -> None:
-    report = run(fixture_f(canary=()).dataset())
-    assert report.verdict is Verdict.CLEAN
-    assert report.coverage.absent == {
-        Family.INDEX: "nothing in scope",
-        Family.RECORDS: "no canary",
-        Family.BYTES: "not stamped",
-        Family.IDENTITY: "not checked",
-    }
-    assert report.coverage.slots_checked == 0
-
-
 def test_a_scope_without_entries_is_incomplete(run) -> None:
     from kvaudit.core.layout import SlotRanges
 

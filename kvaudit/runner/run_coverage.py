@@ -1,0 +1,184 @@
+"""From the pools' counts to the coverage of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kvaudit.constants import LaunchTag
+from kvaudit.core.audit_options import AuditOptions
+from kvaudit.core.coverage import Coverage, Family, FamilyCoverage
+from kvaudit.core.report import TagCounters
+from kvaudit.core.snapshot import column_layer
+from kvaudit.diagnosis.registry import INDEX_RULES
+from kvaudit.diagnosis.rule import Rule
+from kvaudit.runner.pool_audit import PoolResult
+
+
+def coverage_of(
+    results: Sequence[PoolResult], *, options: AuditOptions, rules: Sequence[Rule]
+) -> Coverage:
+    """The coverage of all pools.
+
+    Args:
+        results: the pools.
+        options: what the user asked for.
+        rules: the rules that ran.
+    """
+    families = {
+        Family.INDEX: _index(results, rules),
+        Family.RECORDS: _records(results),
+        Family.BYTES: _bytes(results, options),
+    }
+    return Coverage(
+        families=families,
+        absent={
+            family: _reason(results, why, options)
+            for family, why in _WHY_ABSENT.items()
+            if (covered := families.get(family)) is None or not covered.due
+        },
+        disabled_launches=sum(result.records.disabled_launches for result in results),
+        slots_pool=sum(result.snapshot.num_slots for result in results),
+        slots_planned=sum(result.planned.num_slots for result in results),
+        slots_checked=sum(result.counts.slots_checked for result in results),
+    )
+
+
+def tag_counters(results: Sequence[PoolResult]) -> list[TagCounters]:
+    """The counters of all pools, one a tag, in tag order."""
+    by_tag: dict[str, TagCounters] = {}
+    for counters in (counters for result in results for counters in result.records.tags):
+        seen = by_tag.get(counters.tag)
+        by_tag[counters.tag] = counters if seen is None else _added(seen, counters)
+    return sorted(by_tag.values(), key=lambda counters: LaunchTag[counters.tag])
+
+
+def _added(one: TagCounters, other: TagCounters) -> TagCounters:
+    return TagCounters(
+        tag=one.tag,
+        kernel_runs=one.kernel_runs + other.kernel_runs,
+        slots_run=one.slots_run + other.slots_run,
+        checked=one.checked + other.checked,
+        violations=one.violations + other.violations,
+    )
+
+
+def _index(results: Sequence[PoolResult], rules: Sequence[Rule]) -> FamilyCoverage | None:
+    planned = checked = in_flight = 0
+    for result in results:
+        entries = result.expectations.sequence_entries
+        if entries is not None:
+            every = int(entries.num_positions[entries.selected].sum())
+            count = every if entries.scope.slots is None else entries.num_entries
+            planned += count
+            checked += count
+            in_flight += int((entries.in_flight & entries.selected).sum())
+        for launch in result.expectations.launch_entries:
+            planned += launch.num_entries
+            checked += launch.num_entries if launch.enabled else 0
+    if not planned:
+        return None
+    left_out = [rule.id for rule in INDEX_RULES if rule not in rules]
+    return FamilyCoverage(
+        planned=planned,
+        checked=0 if len(left_out) == len(INDEX_RULES) else checked,
+        details={"sequences_in_flight": in_flight},
+        scope=f"({', '.join(left_out)} left out)" if left_out else "",
+    )
+
+
+def _records(results: Sequence[PoolResult]) -> FamilyCoverage | None:
+    records = [result.records for result in results]
+    planned = sum(part.planned for part in records)
+    if not planned:
+        return None
+    padding = sum(part.skipped_padding for part in records)
+    unstamped = sum(part.unstamped for part in records)
+    return FamilyCoverage(
+        planned=planned,
+        checked=sum(part.checked for part in records),
+        excused=padding + unstamped,
+        details={
+            "skipped_padding": padding,
+            "predecessor_unreachable": sum(part.predecessor_unreachable for part in records),
+            "not_in_snapshot": sum(part.not_in_snapshot for part in records),
+            "unstamped": unstamped,
+        },
+    )
+
+
+def _bytes(results: Sequence[PoolResult], options: AuditOptions) -> FamilyCoverage | None:
+    planned = sum(result.counts.bytes_planned for result in results)
+    if not planned:
+        return None
+    passes = [result.bytes for result in results if result.bytes is not None]
+    scope = ""
+    if options.layers is not None:
+        scope = f"(layers {', '.join(map(str, options.layers))} alone)"
+    return FamilyCoverage(
+        planned=planned,
+        checked=sum(result.counts.bytes_checked for result in results),
+        details={
+            "columns_unstamped": sum(len(part.unstamped) for part in passes),
+            "columns_absent": sum(len(part.absent) for part in passes),
+        },
+        scope=scope,
+    )
+
+
+def _reason(
+    results: Sequence[PoolResult],
+    why: Callable[[PoolResult, AuditOptions], str],
+    options: AuditOptions,
+) -> str:
+    """Why no pool has anything of a family, each different reason once."""
+    return ", ".join(dict.fromkeys(why(result, options) for result in results))
+
+
+def _why_no_index(result: PoolResult, options: AuditOptions) -> str:
+    if not result.expectations.sources:
+        return "no expectations"
+    return "nothing in scope" if options.request_ids or options.slots else "no entries"
+
+
+def _why_no_records(result: PoolResult, options: AuditOptions) -> str:
+    if not result.expectations.sources:
+        return "no expectations"
+    if not result.snapshot.canary:
+        return "no canary"
+    if not result.records.planned:
+        return _why_no_index(result, options)
+    return "not stamped" if result.records.unstamped else "padding alone"
+
+
+def _why_no_bytes(result: PoolResult, options: AuditOptions) -> str:
+    snapshot, passed, layers = result.snapshot, result.bytes, options.layers
+    if passed is None:
+        return "left out"
+    stamped = {*snapshot.stamped, *snapshot.stamped_columns}
+    left_out = layers is not None and any(column_layer(name) not in layers for name in stamped)
+    never = passed.zero_stamps or result.records.unstamped_columns or result.records.unstamped
+    reasons = (
+        (not result.expectations.sources, "no expectations"),
+        (not snapshot.kv and not snapshot.digests, "no bytes"),
+        (not stamped, "not stamped"),
+        (not result.planned.num_slots, _why_no_index(result, options)),
+        (bool(passed.absent), "a column is absent"),
+        (left_out, "nothing in scope"),
+        (bool(never), "not stamped"),
+        (True, "no launch covers it"),
+    )
+    return next(words for holds, words in reasons if holds)
+
+
+def _why_no_identity(result: PoolResult, _options: AuditOptions) -> str:
+    return (
+        "not checked" if any(column_layer(name) == 0 for name in result.snapshot.kv) else "no bytes"
+    )
+
+
+_WHY_ABSENT = {
+    Family.INDEX: _why_no_index,
+    Family.RECORDS: _why_no_records,
+    Family.BYTES: _why_no_bytes,
+    Family.IDENTITY: _why_no_identity,
+}
