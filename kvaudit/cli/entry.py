@@ -30,23 +30,23 @@ def run(args: Sequence[str]) -> int:
         code = _answered(args)
     except BaseException as error:  # noqa: BLE001 - anything that got past would leave with 1
         code = CLOSED_PIPE if _is_closed_pipe(error) else INTERNAL
-    _settle_stdout()
+    _settle_streams()
     return code
 
 
 def _answered(args: Sequence[str]) -> int:
     """Run one command line; a crash and Ctrl-C are explained, a closed pipe is raised."""
     try:
-        code = _dispatched(args)
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        from kvaudit.cli.streams import secure_streams
+
+        secure_streams()
+        return _dispatched(args)
     except KeyboardInterrupt:
         return _interrupted()
     except BaseException as error:
         if _is_closed_pipe(error):
             raise
         return _crashed(error)
-    return code
 
 
 def _dispatched(args: Sequence[str]) -> int:
@@ -59,6 +59,7 @@ def _dispatched(args: Sequence[str]) -> int:
 
     try:
         outcome = app(args=list(args), prog_name="kvaudit", standalone_mode=False)
+        sys.stdout.flush()
     except KvauditError as error:
         code = exit_code_of(error)
         if code is ExitCode.INTERNAL:
@@ -103,8 +104,7 @@ def _interrupted() -> int:
 
 
 def _say(line: str) -> None:
-    if sys.stderr is not None:
-        sys.stderr.write(f"{line}\n")
+    sys.stderr.write(f"{line}\n")
 
 
 def _is_closed_pipe(error: BaseException) -> bool:
@@ -113,10 +113,10 @@ def _is_closed_pipe(error: BaseException) -> bool:
     return isinstance(cause, OSError) and cause.errno == errno.EPIPE
 
 
-def _settle_stdout() -> None:
-    """Drop what stdout cannot take: Python's own flush at exit would complain and change the code."""
-    try:
-        if sys.__stdout__ is not None:
-            sys.__stdout__.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+def _settle_streams() -> None:
+    """Drop what a stream cannot take: Python's own flush at exit would change the code."""
+    for stream, descriptor in ((sys.stdout, 1), (sys.stderr, 2)):
+        try:
+            stream.flush()
+        except Exception:  # noqa: BLE001 - why it was refused has been said
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

@@ -17,7 +17,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     """The command line cannot be understood, or contradicts itself."""
     INPUT = 3
-    """A file cannot be read or is invalid."""
+    """A file cannot be read or is invalid, or an output cannot be written."""
     BACKEND = 4
     """A demanded backend cannot run, or the device failed."""
     INCOMPLETE = 5

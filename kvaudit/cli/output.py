@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from kvaudit.cli.options import ColorMode, OutputFormat
-from kvaudit.cli.screen import data_stream, is_styled, width_of
+from kvaudit.cli.screen import is_styled, width_of
+from kvaudit.cli.streams import write_errors_translated
 from kvaudit.errors import ConfigError, FileUnwritable
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ class OutputFile:
 
 
 def output_files(values: Iterable[str] | None, *, inputs: Sequence[str]) -> list[OutputFile]:
-    """Read `--output`, and refuse what would overwrite an input or has no folder.
+    """Read `--output`, and refuse before the audit what could not be written after it.
 
     Args:
         values: the option's values.
@@ -48,17 +50,25 @@ def output_files(values: Iterable[str] | None, *, inputs: Sequence[str]) -> list
 
     Raises:
         ConfigError: a value is malformed, or names an input.
-        FileUnwritable: a file's folder is missing.
+        FileUnwritable: a file's folder is missing, or it is a folder itself.
     """
     files = [OutputFile.parse(value) for value in values or ()]
     for file in files:
-        refuse_input(file.path, inputs=inputs)
-        folder = Path(file.path).parent
-        if not folder.is_dir():
-            raise FileUnwritable(
-                f"there is no folder {folder}", path=file.path, hint="make the folder first"
-            )
+        with write_errors_translated(file.path):
+            refuse_input(file.path, inputs=inputs)
+            _refuse_folder(Path(file.path))
     return files
+
+
+def _refuse_folder(path: Path) -> None:
+    if path.is_dir():
+        raise FileUnwritable(
+            "is a folder", path=str(path), hint=f"name a file in it, as {path / 'report.json'}"
+        )
+    if not path.parent.is_dir():
+        raise FileUnwritable(
+            f"there is no folder {path.parent}", path=str(path), hint="make the folder first"
+        )
 
 
 def refuse_input(path: str, *, inputs: Sequence[str]) -> None:
@@ -79,19 +89,20 @@ def write_report(
     color: ColorMode,
     quiet: bool,
 ) -> None:
-    """Write a report to stdout and to every file.
+    """Write a report to stdout and to every file, whichever of them fails.
 
     Raises:
-        FileUnwritable: the system refused a file.
+        FileUnwritable: the system refused a file, or stdout has no room.
     """
-    stdout = data_stream()
-    _write(
-        report, form, stdout, quiet=quiet, styled=is_styled(color, stdout), width=width_of(stdout)
-    )
-    for file in files:
-        text = io.StringIO()
-        _write(report, file.form, text)
-        _save(text.getvalue().encode("utf-8", errors="backslashreplace"), Path(file.path))
+    stdout = sys.stdout
+    styled, width = is_styled(color, stdout), width_of(stdout)
+    try:
+        _write(report, form, stdout, quiet=quiet, styled=styled, width=width)
+    finally:
+        for file in files:
+            text = io.StringIO()
+            _write(report, file.form, text)
+            _save(text.getvalue().encode("utf-8", errors="backslashreplace"), Path(file.path))
 
 
 def _write(
@@ -116,10 +127,11 @@ def _write(
 
 def _save(data: bytes, path: Path) -> None:
     """A file appears whole or not at all; a device or a pipe is written to as it is."""
-    if path.exists() and not path.is_file():
-        path.write_bytes(data)
-        return
     from kvaudit.formats.atomic_file import atomic_file
 
-    with atomic_file(path) as file:
-        file.write(data)
+    with write_errors_translated(str(path)):
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+            return
+        with atomic_file(path) as file:
+            file.write(data)

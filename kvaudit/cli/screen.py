@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import sys
@@ -14,13 +13,6 @@ from kvaudit.cli.options import ColorMode, OutputFormat
 
 if TYPE_CHECKING:
     from kvaudit.core.observer import RunObserver
-
-
-def data_stream() -> TextIO:
-    """Stdout, on which no character of a request or a path can fail to be encoded."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-    return sys.stdout
 
 
 def is_styled(color: ColorMode, stream: TextIO) -> bool:
@@ -38,8 +30,7 @@ def width_of(stream: TextIO) -> int | None:
 
 def say(text: str) -> None:
     """A line for people, on stderr."""
-    if sys.stderr is not None:
-        sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"{text}\n")
 
 
 @contextmanager
@@ -58,7 +49,7 @@ def progress(*, quiet: bool) -> Iterator[RunObserver]:
 
 def write_facts(facts: dict[str, Any], *, form: OutputFormat, color: ColorMode) -> None:
     """Write named values to stdout, as lines or as one JSON document."""
-    stdout = data_stream()
+    stdout = sys.stdout
     if form is OutputFormat.JSON:
         import json
 

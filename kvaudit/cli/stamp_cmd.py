@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -42,7 +43,7 @@ def stamp(
     afterwards: a later verify says what changed since the stamp, and nothing of the time before.
     """
     from kvaudit import api
-    from kvaudit.cli.screen import data_stream, progress, say
+    from kvaudit.cli.screen import progress, say
     from kvaudit.render.printable import printable
 
     with progress(quiet=quiet) as observer:
@@ -50,9 +51,7 @@ def stamp(
         written = api.stamp(
             dataset, folder=to, backend=backend, combined=tuple(combined or ()), observer=observer
         )
-    stdout = data_stream()
-    for path in written:
-        stdout.write(f"{printable(str(path))}\n")
+    sys.stdout.writelines(f"{printable(str(path))}\n" for path in written)
     if not quiet:
         say("kvaudit: stamped as it is now: damage from before this moment reads clean")
     return ExitCode.CLEAN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -163,12 +164,82 @@ def test_a_closed_stderr_cannot_make_a_mistake_look_like_violations(closed_pipe:
     assert done.returncode == ExitCode.CLOSED_PIPE
 
 
-def test_a_report_that_cannot_be_written_is_no_success(tmp_path: Path) -> None:
+@pytest.mark.parametrize("buffering", [{}, {"PYTHONUNBUFFERED": "1"}], ids=["end", "middle"])
+@pytest.mark.parametrize("command", ["verify", "show", "stamp"])
+def test_a_full_stdout_leaves_with_3_and_is_named(
+    tmp_path: Path, command: str, buffering: dict[str, str]
+) -> None:
     dumps.write(tmp_path)
+    args = {
+        "verify": ("verify", tmp_path, "--backend", "reference"),
+        "show": ("show", tmp_path / "target.snapshot.arrow"),
+        "stamp": ("stamp", tmp_path, "--to", tmp_path / "to", "--backend", "reference", "-q"),
+    }[command]
     with Path("/dev/full").open("wb") as full:
-        done = into(full, "verify", tmp_path, "--backend", "reference")
-    assert done.returncode == ExitCode.INTERNAL
-    assert b"No space left" in done.stderr
+        done = into(full, *args, **buffering)
+    assert done.returncode == ExitCode.INPUT
+    assert done.stderr.startswith(b"kvaudit: error: stdout: no space left on device\n  hint: ")
+
+
+def test_help_that_finds_no_room_leaves_with_3() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = into(full, "--help")
+    assert done.returncode == ExitCode.INPUT
+    assert done.stderr.startswith(b"kvaudit: error: stdout: no space left on device\n")
+
+
+def test_a_full_stderr_changes_no_code() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = into(subprocess.PIPE, "show", "no-such-file", stderr=full)
+    assert (done.returncode, done.stdout) == (ExitCode.INPUT, b"")
+
+
+def without(*closed: str, args: str) -> subprocess.CompletedProcess[str]:
+    """Run a command line in a shell that closes streams first."""
+    return subprocess.run(
+        ["sh", "-c", f'exec "$0" -m kvaudit {args} {" ".join(closed)}', sys.executable],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=300,
+        check=False,
+    )
+
+
+CLOSED = [("2>&-",), (">&-",), (">&-", "2>&-"), ("<&-", ">&-", "2>&-")]
+
+
+@pytest.mark.parametrize("closed", CLOSED, ids=" ".join)
+def test_streams_that_are_closed_from_the_start_change_no_code(
+    tmp_path: Path, closed: tuple[str, ...]
+) -> None:
+    dumps.write(tmp_path, pool=dumps.flipped("kv.v.1", slot=3))
+    done = without(*closed, args=f"verify '{tmp_path}' --backend reference")
+    assert done.returncode == ExitCode.VIOLATIONS
+    assert done.stderr == ""
+    assert done.stdout.startswith("VIOLATIONS") == (">&-" not in closed)
+    assert without(*closed, args="show no-such-file").returncode == ExitCode.INPUT
+    assert without(*closed, args="--help").returncode == ExitCode.CLEAN
+
+
+def test_a_file_never_gets_the_descriptor_of_a_closed_stream(tmp_path: Path) -> None:
+    """What a library writes to descriptor 1 or 2 must not end up in a report."""
+    dumps.write(tmp_path)
+    code = BROKEN.format(
+        damage="import os, pathlib, kvaudit.formats.atomic_file as atomic\nsync = os.fsync\n"
+        "def noisy(fd): os.write(1, b'noise'); os.write(2, b'noise'); sync(fd)\n"
+        "atomic.os.fsync = noisy",
+        args=["verify", str(tmp_path), "--backend=reference", f"--output=json={tmp_path}/report"],
+    )
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$0" -c "$1" <&- >&- 2>&-', sys.executable, code],
+        cwd=ROOT,
+        env=environment(),
+        check=False,
+    )
+    assert done.returncode == ExitCode.CLEAN
+    assert json.loads((tmp_path / "report").read_text())["verdict"] == "clean"
 
 
 def test_ctrl_c_leaves_with_130(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import stat
 from pathlib import Path
@@ -36,6 +37,55 @@ def test_a_missing_folder_is_found_before_the_audit(tmp_path: Path) -> None:
     with pytest.raises(FileUnwritable) as raised:
         output_files([f"json={tmp_path}/no/report.json"], inputs=[])
     assert raised.value.path.endswith("no/report.json")
+
+
+def test_a_folder_is_refused_before_the_audit_with_a_file_to_name(tmp_path: Path) -> None:
+    with pytest.raises(FileUnwritable) as raised:
+        output_files([f"json={tmp_path}"], inputs=[])
+    assert raised.value.path == str(tmp_path)
+    assert f"{tmp_path}/report.json" in raised.value.hint
+
+
+def test_a_path_that_the_system_refuses_is_an_error_of_that_file(tmp_path: Path) -> None:
+    path = str(tmp_path / ("n" * 5000))
+    with pytest.raises(FileUnwritable) as raised:
+        output_files([f"json={path}"], inputs=[str(tmp_path)])
+    assert raised.value.path == path
+
+
+def test_a_device_that_is_full_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(FileUnwritable) as raised:
+        write_report(
+            reports.CLEAN,
+            form=OutputFormat.TEXT,
+            files=[OutputFile(form=OutputFormat.JSON, path="/dev/full")],
+            color=ColorMode.NEVER,
+            quiet=False,
+        )
+    assert raised.value.path == "/dev/full"
+    assert capsys.readouterr().out.startswith("CLEAN")
+
+
+class Full(io.StringIO):
+    def write(self, _text: str) -> int:
+        raise FileUnwritable("no space left on device", path="stdout")
+
+
+def test_a_file_is_written_even_if_stdout_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = tmp_path / "report.json"
+    monkeypatch.setattr("sys.stdout", Full())
+    with pytest.raises(FileUnwritable) as raised:
+        write_report(
+            reports.CLEAN,
+            form=OutputFormat.JSON,
+            files=[OutputFile(form=OutputFormat.JSON, path=str(report))],
+            color=ColorMode.NEVER,
+            quiet=False,
+        )
+    assert raised.value.path == "stdout"
+    assert json.loads(report.read_text())["verdict"] == "clean"
 
 
 def test_a_report_goes_to_stdout_and_to_every_file(

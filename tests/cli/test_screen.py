@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from kvaudit.cli.options import ColorMode, OutputFormat
-from kvaudit.cli.screen import data_stream, is_styled, progress, width_of, write_facts
+from kvaudit.cli.screen import is_styled, progress, width_of, write_facts
 from kvaudit.core.observer import SilentObserver
 from kvaudit.render.progress import ProgressDisplay
 
@@ -46,15 +46,6 @@ def test_only_a_terminal_has_a_width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "72")
     assert width_of(Terminal()) == 72
     assert width_of(io.StringIO()) is None
-
-
-def test_no_character_can_fail_to_be_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    raw = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
-    stream = data_stream()
-    stream.write("a · b")
-    stream.flush()
-    assert raw.getvalue() == b"a \\xb7 b"
 
 
 def test_quiet_means_no_progress() -> None:
