@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -138,7 +139,8 @@ class PoolRecorder:
         self._live: dict[str, _Tracked] = {}
         self._finished: list[_Tracked] = []
         self._pending: list[PoolRow] = []
-        self.given_away: list[PoolDump] = []
+        self._given_away: deque[PoolDump] = deque()
+        self._num_saved = 0
 
     @property
     def live_requests(self) -> Collection[str]:
@@ -218,6 +220,12 @@ class PoolRecorder:
         at = DumpMoment.MID_STEP if self._pending else DumpMoment.STEP_END
         return self._dump_of(wanted, key=key, content=content, at=at)
 
+    def take_given_away(self) -> Iterator[PoolDump]:
+        """Hand over what was saved, oldest first; each is kept until the next one is asked for."""
+        while self._given_away:
+            yield self._given_away[0]
+            self._given_away.popleft()
+
     def _dump_of(
         self, wanted: Sequence[_Tracked], *, key: PoolKey, content: Content, at: DumpMoment
     ) -> PoolDump:
@@ -253,8 +261,10 @@ class PoolRecorder:
         touched = [(tracked, lost) for tracked, lost in losses if lost.any()]
         whole = [tracked for tracked, _ in touched if tracked.state is SequenceState.FINISHED]
         if whole:
-            saved = self._dump_of(whole, key=key, content=self._content, at=DumpMoment.STEP_END)
-            self.given_away.append(_in_memory(saved))
+            self._num_saved += 1
+            own_key = replace(key, pool=f"{key.pool}.finished-{self._num_saved:06d}")
+            saved = self._dump_of(whole, key=own_key, content=self._content, at=DumpMoment.STEP_END)
+            self._given_away.append(_in_memory(saved))
         for tracked, lost in touched:
             tracked.keep_before(lost)
         self._finished = [tracked for tracked in self._finished if len(tracked.slots)]

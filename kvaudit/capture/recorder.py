@@ -29,6 +29,7 @@ from kvaudit.capture.dump import Content, sequences_path, write_pair
 from kvaudit.capture.pool_recorder import PoolDump, PoolRecorder, PoolRow, RecordedPool
 from kvaudit.core.snapshot import PoolKey
 from kvaudit.errors import ConfigError
+from kvaudit.formats.pairing_key import file_stem
 
 __all__ = ["ForwardRow", "RecordedPool", "Recorder"]
 
@@ -106,9 +107,12 @@ class Recorder:
         """Follow these pools, from a blank state.
 
         Raises:
-            ConfigError: there is none, two share a name, or a layout does not fit its tensors.
+            ConfigError: there is none, two share a name or the name of their files, or a layout
+                does not fit its tensors.
         """
-        if not pools or len({pool.name for pool in pools}) < len(pools):
+        names = {pool.name for pool in pools}
+        stems = {file_stem(self._key(pool)) for pool in pools}
+        if not pools or len(names) < len(pools) or len(stems) < len(pools):
             raise ConfigError(
                 f"pools: named {', '.join(pool.name for pool in pools) or 'nothing'}",
                 hint="give at least one pool, each with a name of its own",
@@ -178,7 +182,9 @@ class Recorder:
     ) -> list[Path]:
         """Write a snapshot and its sequences for each pool, and for what was given away since.
 
-        Between before_forward and after_forward the files say `mid_step`.
+        Between before_forward and after_forward the files say `mid_step`. What was given away is
+        numbered, is a pool of its own such as `FULL.finished-000001`, and is let go of once it is
+        written: only one dump holds it.
 
         Args:
             directory: the folder; it is made.
@@ -196,17 +202,15 @@ class Recorder:
             wanted = content or self._content
             files: list[Path] = []
             for pool, recorder in self._pools.values():
-                key = self._key(pool)
-                stem = Path(directory) / key.label().lower()
-                now = recorder.dump(key, request_ids=request_ids, content=wanted)
-                files += self._write(stem, now)
-                for saved in recorder.given_away if request_ids is None else ():
+                now = recorder.dump(self._key(pool), request_ids=request_ids, content=wanted)
+                files += self._write(directory, now)
+                for saved in recorder.take_given_away() if request_ids is None else ():
                     finished = saved.as_digests() if wanted == "digests" else saved
-                    step = saved.snapshot.key.step
-                    files += self._write(f"{stem}.finished-{step:06d}", finished)
+                    files += self._write(directory, finished)
             return files
 
-    def _write(self, stem: str | Path, dumped: PoolDump) -> tuple[Path, Path]:
+    def _write(self, directory: str | Path, dumped: PoolDump) -> tuple[Path, Path]:
+        stem = Path(directory) / file_stem(dumped.snapshot.key)
         metadata = {**self._metadata, "sequences": sequences_path(stem).name}
         return write_pair(
             stem,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from kvaudit.core.snapshot import PoolKey
 from kvaudit.formats.schema import FILE_SUFFIX, KEY_PREFIX, FileKind
 
 _TEXT_PARTS = ("instance", "group", "pool", "tier")
 _NUMBER_PARTS = ("rank", "step")
 KEY_PARTS = ("instance", "group", "pool", "pool_kind", "tier", "rank", "step")
+_NOT_IN_A_NAME: Final = re.compile(r"[^\w.-]")
 
 
 def key_metadata(key: PoolKey) -> dict[str, str]:
@@ -20,13 +24,16 @@ def key_metadata(key: PoolKey) -> dict[str, str]:
     return metadata
 
 
-def file_name(key: PoolKey, kind: FileKind) -> str:
-    """The conventional name of a file, such as `decode-0.target.full.r3.snapshot.arrow`.
+def file_stem(key: PoolKey) -> str:
+    """The conventional start of a file's name, such as `decode-0.target.full.r3`.
 
-    The step names the folder: `step-000120/`.
+    Letters, digits, `_`, `-` and inner dots alone, so that it names a file of the folder it is put
+    into, and never a hidden one. The step names the folder: `step-000120/`.
     """
-    parts = [key.instance, key.group, key.pool, key.tier]
-    words = [part.replace("/", "_").lower() for part in parts if part]
-    if key.rank is not None:
-        words.append(f"r{key.rank}")
-    return ".".join([*words, str(kind)]) + FILE_SUFFIX
+    word = _NOT_IN_A_NAME.sub("_", key.label()).strip(".").lower()
+    return word or "_"
+
+
+def file_name(key: PoolKey, kind: FileKind) -> str:
+    """The conventional name of a file, such as `decode-0.target.full.r3.snapshot.arrow`."""
+    return f"{file_stem(key)}.{kind}{FILE_SUFFIX}"

@@ -85,7 +85,7 @@ def test_a_dump_gathers_only_when_it_is_read_and_a_saved_one_at_once(pool: Recor
     assert isinstance(dumped(recorder).snapshot.kv["kv.k.0"], GatheredColumn)
     recorder.forget("a")
     run(recorder, row("b", range(1), [5]), step=2)
-    (saved,) = recorder.given_away
+    (saved,) = recorder.take_given_away()
     assert isinstance(saved.snapshot.kv["kv.k.0"], ArrayKvColumn)
 
 
@@ -95,10 +95,25 @@ def test_requests_that_finished_together_are_saved_together(pool: RecordedPool) 
     for request_id in ("a", "b"):
         recorder.forget(request_id)
     run(recorder, row("c", range(2), [5, 8]), step=2)
-    (saved,) = recorder.given_away
+    (saved,) = recorder.take_given_away()
     assert list(saved.sequences.request_ids) == ["a", "b"]
     assert saved.snapshot.slots.tolist() == [4, 5, 8, 9]
     assert list(dumped(recorder).sequences.request_ids) == ["c", "a"]
+
+
+def test_what_could_not_be_written_is_still_there(pool: RecordedPool) -> None:
+    recorder = PoolRecorder(pool, content="bytes")
+    for step, slot in ((1, 4), (2, 5)):
+        run(recorder, row(f"a{step}", range(1), [slot]), step=step)
+        recorder.forget(f"a{step}")
+        run(recorder, row(f"b{step}", range(1), [slot]), step=step)
+    given = recorder.take_given_away()
+    first, second = next(given), next(given)
+    given.close()
+    pools = [saved.snapshot.key.pool for saved in (first, second)]
+    assert pools == ["FULL.finished-000001", "FULL.finished-000002"]
+    assert [saved is second for saved in recorder.take_given_away()] == [True]
+    assert not list(recorder.take_given_away())
 
 
 def test_a_sequence_is_saved_once_and_shrinks_with_each_slot_it_loses(pool: RecordedPool) -> None:
@@ -107,7 +122,7 @@ def test_a_sequence_is_saved_once_and_shrinks_with_each_slot_it_loses(pool: Reco
     recorder.forget("a")
     for step, slot in ((2, 7), (3, 5)):
         run(recorder, row(f"b{step}", range(1), [slot]), step=step)
-    assert len(recorder.given_away) == 1
+    assert len(list(recorder.take_given_away())) == 1
     sequences = dumped(recorder).sequences
     cached = list(sequences.request_ids).index("a")
     assert sequences.states[cached] == "cached"
@@ -119,7 +134,7 @@ def test_a_live_request_is_never_saved_away(pool: RecordedPool) -> None:
     recorder = PoolRecorder(pool, content="bytes")
     run(recorder, row("a", range(2), [4, 5]))
     run(recorder, row("b", range(1), [5]), step=2)
-    assert not recorder.given_away
+    assert not list(recorder.take_given_away())
     assert dumped(recorder).sequences.slots_of(0).tolist() == [4, 5]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -213,6 +214,67 @@ def test_saved_rows_hold_the_bytes_as_they_were(engine: ToyEngine, tmp_path: Pat
         np.testing.assert_array_equal(saved.kv[name].read_rows(0, 3), column.read_rows(0, 3))
 
 
+def saved_requests(folder: Path) -> list[str]:
+    """The requests of each pair of files that holds what was given away, in the pairs' order."""
+    files = sorted(folder.glob("*.finished-*.sequences.arrow"))
+    return ["".join(read_file(str(path)).request_ids) for path in files]
+
+
+def engine_with_free_pages_of(engine: ToyEngine, *request_ids: str) -> None:
+    """One request runs, `c`; the others finished, and their pages are the next to be given."""
+    for request_id in (*request_ids, "c"):
+        engine.join(request_id, [1, 2, 3])
+    engine.step()
+    for request_id in reversed(request_ids):
+        engine.leave(request_id)
+
+
+def test_rows_saved_before_a_copy_do_not_pass_for_the_pool_itself(
+    engine: ToyEngine, tmp_path: Path
+) -> None:
+    engine_with_free_pages_of(engine, "a")
+    engine.copy_page("c", 0)
+    engine.recorder.dump(tmp_path)
+    assert saved_requests(tmp_path) == ["a"]
+    assert_clean(tmp_path)
+
+
+def test_rows_saved_twice_in_one_step_stand_in_files_of_their_own(
+    engine: ToyEngine, tmp_path: Path
+) -> None:
+    engine_with_free_pages_of(engine, "a", "b")
+    engine.copy_page("c", 0)
+    engine.join("d", [21, 22])
+    engine.step()
+    engine.recorder.dump(tmp_path)
+    assert saved_requests(tmp_path) == ["a", "b"]
+    assert_clean(tmp_path)
+
+
+def test_what_was_given_away_is_in_one_dump_alone(engine: ToyEngine, tmp_path: Path) -> None:
+    engine_with_free_pages_of(engine, "a", "b")
+    engine.copy_page("c", 0)
+    engine.recorder.dump(tmp_path / "of-one-request", request_ids=["c"])
+    engine.recorder.dump(tmp_path / "first")
+    engine.recorder.dump(tmp_path / "second")
+    engine.join("d", [21, 22])
+    engine.step()
+    engine.recorder.dump(tmp_path / "first")
+    for folder, saved in (("of-one-request", []), ("first", ["a", "b"]), ("second", [])):
+        assert saved_requests(tmp_path / folder) == saved
+
+
+def test_a_dump_stays_in_its_folder_whatever_the_engine_is_called(tmp_path: Path) -> None:
+    engine = ToyEngine(Recorder(instance="../out/.side\\[x"))
+    engine.join("a", [1, 2, 3])
+    engine.step()
+    files = engine.recorder.dump(tmp_path / "dump")
+    assert {path.parent for path in files} == {tmp_path / "dump"}
+    assert [path.name for path in tmp_path.iterdir()] == ["dump"]
+    assert read_file(str(files[0])).key.instance == "../out/.side\\[x"
+    assert_clean(tmp_path / "dump")
+
+
 def test_saved_rows_become_digests_in_a_dump_of_digests(engine: ToyEngine, tmp_path: Path) -> None:
     engine.join("a", [1, 2, 3])
     engine.step()
@@ -364,3 +426,9 @@ def test_pools_need_names_of_their_own(engine: ToyEngine) -> None:
         Recorder().attach([engine.pool(), engine.pool()])
     with pytest.raises(ConfigError, match=r"^pools: "):
         Recorder().attach([])
+
+
+def test_pools_need_file_names_of_their_own(engine: ToyEngine) -> None:
+    pools = [replace(engine.pool(), name=name) for name in ("a/b", "A_b")]
+    with pytest.raises(ConfigError, match=r"^pools: "):
+        Recorder().attach(pools)

@@ -45,6 +45,12 @@ def test_parts_at_their_default_are_left_out():
             FileKind.SEQUENCES,
             "a_.._b.full.host.sequences.arrow",
         ),
+        (
+            PoolKey(instance="../out/side", pool="..\\x:[y]\0"),
+            FileKind.SNAPSHOT,
+            "_out_side..._x__y__.snapshot.arrow",
+        ),
+        (PoolKey(pool=".."), FileKind.PLAN, "_.plan.arrow"),
     ],
 )
 def test_files_are_named_by_their_key(key, kind, name):
