@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kvaudit.constants import PADDING_SLOT, LaunchTag
 from kvaudit.core.layout import SlotRanges
+from kvaudit.core.plan import PlannedLaunch
 from kvaudit.core.snapshot import Snapshot
 
 MAX_BLOCK_ENTRIES: Final = 1 << 18
@@ -77,6 +78,20 @@ class Scope:
     def admits_slots(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which slots, shape [n], int64, in the engine's numbering, are in scope; [n], bool."""
         return np.ones(slots.shape, np.bool_) if self.slots is None else self.slots.mask(slots)
+
+    def admits_entries(self, launch: PlannedLaunch) -> NDArray[np.bool_] | None:
+        """Which active entries of a launch are in scope, shape [n], bool; None = all.
+
+        A launch that names no requests has no entry of theirs.
+        """
+        if not self.request_ids and self.slots is None:
+            return None
+        num_active = len(launch.plan)
+        admitted = self.admits_slots(launch.plan.verify_slot_indices[:num_active])
+        if self.request_ids:
+            names = launch.request_ids
+            admitted &= False if names is None else self.admits_requests(names[:num_active])
+        return admitted
 
 
 ALL_ENTRIES: Final = Scope()

@@ -93,6 +93,11 @@ class PoolEvidence:
             return None
         return HeldSlots(sequences=self.sequences, states=states, window=self.window)
 
+    def admits_elements(self, held: HeldSlots, elements: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which elements of held slots, shape [n], int64, are in scope; shape [n], bool."""
+        requests = self.scope.admits_requests(held.sequences.request_ids)
+        return requests[held.owners_of(elements)] & self.scope.admits_slots(held.slots[elements])
+
     def rows_of(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """The snapshot's row of each slot, shape [n], int64; -1 where it has none."""
         if len(self.row_slots) == 0:

@@ -86,6 +86,12 @@ class HeldSlots:
         names = self.sequences.request_ids
         return [names[owner] for owner in self.owners_of(elements).tolist()]
 
+    def owner_names_of(self, elements: NDArray[np.int64]) -> list[str]:
+        """The different requests that hold any of the elements, in input order."""
+        owns = np.zeros(self.sequences.num_sequences, dtype=np.bool_)
+        owns[self.owners_of(elements)] = True
+        return [self.sequences.request_ids[owner] for owner in np.flatnonzero(owns).tolist()]
+
     @cached_property
     def extra_key_numbers(self) -> NDArray[np.int64]:
         """A number for each sequence's extra key, equal where the keys are; [num_sequences]."""

@@ -21,7 +21,7 @@ class LaunchEntries:
     Fields:
         launch: the launch, as dumped.
         tags: the launches of this run that it is for; None = every tag the columns allow.
-        scope: which entries are judged; a launch that names no requests has none in their scope.
+        scope: which entries are judged.
         slot_shift: added to slots.
     """
 
@@ -48,14 +48,7 @@ class LaunchEntries:
     @cached_property
     def _keep(self) -> NDArray[np.bool_] | None:
         """Active entries in scope; None = all."""
-        if not self.scope.request_ids and self.scope.slots is None:
-            return None
-        plan = self.launch.plan
-        keep = self.scope.admits_slots(plan.verify_slot_indices[: len(plan)])
-        if self.scope.request_ids:
-            names = self.launch.request_ids
-            keep &= False if names is None else self.scope.admits_requests(names[: len(plan)])
-        return keep
+        return self.scope.admits_entries(self.launch)
 
     @cached_property
     def num_entries(self) -> int:

@@ -46,11 +46,11 @@ def _in_launch(evidence: PoolEvidence, launch: PlannedLaunch) -> list[Finding]:
         broken |= linked & _not_the_one_before(slots, prev_slots, positions, names=names)
     if reserves_padding:
         broken &= slots != PADDING_SLOT
-    broken &= evidence.scope.admits_slots(slots)
-    if names is not None:
-        broken &= evidence.scope.admits_requests(names[: len(plan)])
+    admitted = evidence.scope.admits_entries(launch)
+    if admitted is not None:
+        broken &= admitted
     entries = np.flatnonzero(broken)
-    if not entries.size or (names is None and evidence.scope.request_ids):
+    if not entries.size:
         return []
     first = int(entries[0])
     who = "" if names is None else f" of {names[first]}"

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from kvaudit.core.evidence import PoolEvidence
 from kvaudit.core.finding import Finding, Severity
 from kvaudit.core.snapshot import AllocState
-from kvaudit.diagnosis.rule import MAX_EXAMPLES, Hits, Rule, and_more, at
+from kvaudit.diagnosis.rule import Hits, Rule, and_more, at, held_examples
 
 RULE = Rule(id="KV106", name="live-slot-free", severity=Severity.ERROR)
 
@@ -19,20 +19,15 @@ def find(evidence: PoolEvidence) -> list[Finding]:
     elements = free_elements(evidence)
     if held is None or not elements.size:
         return []
-    admitted = evidence.scope.admits_requests(held.sequences.request_ids)[held.owners_of(elements)]
-    admitted &= evidence.scope.admits_slots(held.slots[elements])
-    elements = elements[admitted]
+    elements = elements[evidence.admits_elements(held, elements)]
     if not elements.size:
         return []
-    slots, names = held.slots[elements], held.request_ids_of(elements)
-    positions = held.positions_of(elements)
-    examples = tuple(
-        {"slot": int(slots[idx]), "request_id": names[idx], "position": int(positions[idx])}
-        for idx in range(min(len(names), MAX_EXAMPLES))
-    )
+    slots, names = held.slots[elements], held.owner_names_of(elements)
+    examples = held_examples(held, elements)
+    first = examples[0]
     summary = (
-        f"{at(slots[0], evidence)}, position {positions[0]} of {names[0]}, is on the free list"
-        f"{and_more(len(np.unique(slots)), 'slot')}"
+        f"{at(first['slot'], evidence)}, position {first['position']} of {first['request_id']}, is on "
+        f"the free list{and_more(len(np.unique(slots)), 'slot')}"
     )
     return [
         RULE.finding(

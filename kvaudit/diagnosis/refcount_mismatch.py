@@ -10,7 +10,7 @@ from kvaudit.core.finding import Finding, Severity
 from kvaudit.core.held_slots import HeldSlots
 from kvaudit.core.sequences import Sequences, SequenceState
 from kvaudit.core.snapshot import AllocState
-from kvaudit.diagnosis.rule import MAX_EXAMPLES, Hits, Rule, and_more, at
+from kvaudit.diagnosis.rule import MAX_EXAMPLES, Hits, Rule, and_more, at, counted
 
 RULE = Rule(id="KV108", name="refcount-mismatch", severity=Severity.ERROR)
 
@@ -33,11 +33,14 @@ def find(evidence: PoolEvidence) -> list[Finding]:
     referenced = (refs > 0) & evidence.names_slot(evidence.row_slots)
     if not (referenced & (everyone == 0)).any():
         wrong |= referenced & (refs > everyone + _cached(evidence))
-    wrong &= evidence.scope.admits_slots(evidence.row_slots)
+    if wrong.any():
+        wrong &= evidence.scope.admits_slots(evidence.row_slots)
+        wrong &= np.isin(evidence.row_slots, _named_in_scope(evidence, evidence.sequences))
     rows = np.flatnonzero(wrong)
-    slots, names = evidence.row_slots[rows], _names(evidence, evidence.row_slots[rows])
-    if not rows.size or not names:
+    if not rows.size:
         return []
+    slots = evidence.row_slots[rows]
+    names = _names(evidence, evidence.sequences, slots)
     examples = tuple(
         {
             "slot": int(evidence.row_slots[row]),
@@ -49,8 +52,9 @@ def find(evidence: PoolEvidence) -> list[Finding]:
     )
     first = examples[0]
     summary = (
-        f"{at(slots[0], evidence)} has {first['ref']} references, but {first['sequences']} sequences "
-        f"name it, {first['running']} of them running{and_more(len(slots), 'slot')}"
+        f"{at(slots[0], evidence)} has {counted(first['ref'], 'reference')}, but "
+        f"{counted(first['sequences'], 'sequence')} {'names' if first['sequences'] == 1 else 'name'} "
+        f"it, {first['running']} of them running{and_more(len(slots), 'slot')}"
     )
     return [
         RULE.finding(
@@ -84,11 +88,16 @@ def _cached(evidence: PoolEvidence) -> NDArray[np.int64]:
     return cached
 
 
-def _names(evidence: PoolEvidence, slots: NDArray[np.int64]) -> list[str]:
-    """The requests in scope that name any of the slots, in input order."""
-    sequences = evidence.sequences
-    if sequences is None or not slots.size:
-        return []
+def _named_in_scope(evidence: PoolEvidence, sequences: Sequences) -> NDArray[np.int64]:
+    """The slots that requests in scope list, shape [n], int64, repeated or not."""
+    admitted = evidence.scope.admits_requests(sequences.request_ids)
+    if admitted.all():
+        return sequences.slots
+    return sequences.slots[np.repeat(admitted, np.diff(sequences.slot_offsets))]
+
+
+def _names(evidence: PoolEvidence, sequences: Sequences, slots: NDArray[np.int64]) -> list[str]:
+    """The requests in scope that list any of the slots, in input order."""
     elements = np.flatnonzero(np.isin(sequences.slots, slots))
     owners = np.unique(np.searchsorted(sequences.slot_offsets, elements, side="right") - 1)
     admitted = evidence.scope.admits_requests(sequences.request_ids)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kvaudit.core.evidence import PoolEvidence
 from kvaudit.core.finding import Finding, Severity
+from kvaudit.core.held_slots import HeldSlots
 from kvaudit.core.layout import slot_label
 
 # A finding lists so many slots and requests; its evidence carries the exact count.
@@ -73,6 +74,20 @@ class Rule:
         )
 
 
+def held_examples(held: HeldSlots, elements: NDArray[np.int64]) -> tuple[dict[str, Any], ...]:
+    """The first of the elements as JSON values: slot, request and position."""
+    shown = elements[:MAX_EXAMPLES]
+    return tuple(
+        {"slot": slot, "request_id": name, "position": position}
+        for slot, name, position in zip(
+            held.slots[shown].tolist(),
+            held.request_ids_of(shown),
+            held.positions_of(shown).tolist(),
+            strict=True,
+        )
+    )
+
+
 def at(slot: int, evidence: PoolEvidence) -> str:
     """A slot in both numberings."""
     return slot_label(int(slot), evidence.page_size)
@@ -80,4 +95,9 @@ def at(slot: int, evidence: PoolEvidence) -> str:
 
 def and_more(count: int, noun: str) -> str:
     """`; 3 slots in all` where there is more than the one that the summary names."""
-    return f"; {count:,} {noun}s in all" if count > 1 else ""
+    return f"; {counted(count, noun)} in all" if count > 1 else ""
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 slot`, `2,048 slots`."""
+    return f"{count:,} {noun if count == 1 else noun + 's'}"

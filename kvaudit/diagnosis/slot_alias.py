@@ -31,7 +31,7 @@ def find(evidence: PoolEvidence) -> list[Finding]:
         return []
     firsts, others = _pairs(held.slots, elements)
     aliased = ~_same_content(held, firsts, others)
-    aliased &= _in_scope(evidence, held, firsts, others)
+    aliased &= evidence.admits_elements(held, firsts) | evidence.admits_elements(held, others)
     firsts, others = firsts[aliased], others[aliased]
     if not firsts.size:
         return []
@@ -56,7 +56,7 @@ def find(evidence: PoolEvidence) -> list[Finding]:
         {"slot": slot, "owners": pair}
         for slot, pair in zip(slots[:MAX_EXAMPLES].tolist(), owners, strict=True)
     )
-    names = held.request_ids_of(_one_a_owner(held, np.concatenate((firsts, others))))
+    names = held.owner_names_of(np.concatenate((firsts, others)))
     return [
         RULE.finding(
             evidence, summary, hits=Hits(slots=slots, request_ids=names, examples=examples)
@@ -106,21 +106,3 @@ def _same_content(
     same_prev = held.prev_slots_of(firsts) == held.prev_slots_of(others)
     same &= (known & other_known) | same_prev
     return same
-
-
-def _in_scope(
-    evidence: PoolEvidence,
-    held: HeldSlots,
-    firsts: NDArray[np.int64],
-    others: NDArray[np.int64],
-) -> NDArray[np.bool_]:
-    """Pairs whose slot is in scope and one of whose owners is, shape [n], bool."""
-    admitted = evidence.scope.admits_requests(held.sequences.request_ids)
-    owned = admitted[held.owners_of(firsts)] | admitted[held.owners_of(others)]
-    return owned & evidence.scope.admits_slots(held.slots[others])
-
-
-def _one_a_owner(held: HeldSlots, elements: NDArray[np.int64]) -> NDArray[np.int64]:
-    """One element of each owner, in input order of the owners."""
-    _, at_first = np.unique(held.owners_of(elements), return_index=True)
-    return elements[at_first]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +9,7 @@ from kvaudit.core.evidence import PoolEvidence
 from kvaudit.core.finding import Finding, Severity
 from kvaudit.core.held_slots import HeldSlots
 from kvaudit.core.plan import PlannedLaunch
-from kvaudit.diagnosis.rule import MAX_EXAMPLES, Hits, Rule, and_more
+from kvaudit.diagnosis.rule import MAX_EXAMPLES, Hits, Rule, and_more, held_examples
 
 RULE = Rule(id="KV102", name="slot-out-of-range", severity=Severity.ERROR)
 
@@ -32,7 +30,7 @@ def find(evidence: PoolEvidence) -> list[Finding]:
         f"{first['what']} {first['slot']}{who} at position {first['position']} is outside the pool of "
         f"{evidence.num_slots:,} slots{and_more(len(np.unique(slots)), 'slot')}"
     )
-    names = [name for part in parts for name in part.request_ids]
+    names = (name for part in parts for name in part.request_ids)
     return [
         RULE.finding(
             evidence, summary, hits=Hits(slots=slots, request_ids=names, examples=examples)
@@ -49,54 +47,36 @@ def _outside(slots: NDArray[np.int64], evidence: PoolEvidence) -> NDArray[np.int
 
 def _in_sequences(evidence: PoolEvidence, held: HeldSlots) -> Hits:
     elements = _outside(held.slots, evidence)
-    admitted = evidence.scope.admits_requests(held.sequences.request_ids)[held.owners_of(elements)]
-    elements = elements[admitted & evidence.scope.admits_slots(held.slots[elements])]
-    names = held.request_ids_of(elements)
-    positions = held.positions_of(elements)
+    elements = elements[evidence.admits_elements(held, elements)]
     return Hits(
         slots=held.slots[elements],
-        request_ids=names,
-        examples=tuple(
-            _example("slot", int(held.slots[elements[idx]]), names[idx], int(positions[idx]))
-            for idx in range(min(len(names), MAX_EXAMPLES))
-        ),
+        request_ids=held.owner_names_of(elements),
+        examples=tuple({"what": "slot", **example} for example in held_examples(held, elements)),
     )
 
 
 def _in_launch(evidence: PoolEvidence, launch: PlannedLaunch) -> Hits:
-    plan = launch.plan
-    num_active = len(plan)
-    slots = plan.verify_slot_indices[:num_active]
-    prev_slots = plan.verify_prev_slot_indices[:num_active]
+    """Entries in scope with a slot, or a predecessor, outside the pool."""
+    plan, names = launch.plan, launch.request_ids
+    slots = plan.verify_slot_indices[: len(plan)]
+    prev_slots = plan.verify_prev_slot_indices[: len(plan)]
     # A negative predecessor is a chain head, never out of range.
-    wrong = [("slot", entry, int(slots[entry])) for entry in _outside(slots, evidence).tolist()] + [
-        ("predecessor", entry, int(prev_slots[entry]))
-        for entry in np.flatnonzero(prev_slots >= evidence.num_slots).tolist()
-    ]
-    names = launch.request_ids
-    admitted = [
-        (what, entry, slot)
-        for what, entry, slot in wrong
-        if (evidence.scope.slots is None or slot in evidence.scope.slots)
-        and (
-            not evidence.scope.request_ids
-            or (names is not None and names[entry] in evidence.scope.request_ids)
-        )
-    ]
+    of_slot, of_prev = _outside(slots, evidence), np.flatnonzero(prev_slots >= evidence.num_slots)
+    admitted = evidence.scope.admits_entries(launch)
+    if admitted is not None:
+        of_slot, of_prev = of_slot[admitted[of_slot]], of_prev[admitted[of_prev]]
+    entries = np.concatenate((of_slot, of_prev))
+    wrong = np.concatenate((slots[of_slot], prev_slots[of_prev]))
     return Hits(
-        slots=np.array([slot for _, _, slot in admitted], dtype=np.int64),
-        request_ids=[] if names is None else [names[entry] for _, entry, _ in admitted],
+        slots=wrong,
+        request_ids=() if names is None else (names[entry] for entry in entries.tolist()),
         examples=tuple(
-            _example(
-                what,
-                slot,
-                None if names is None else names[entry],
-                int(plan.verify_expected_positions[entry]),
-            )
-            for what, entry, slot in admitted[:MAX_EXAMPLES]
+            {
+                "what": "slot" if idx < len(of_slot) else "predecessor",
+                "slot": int(wrong[idx]),
+                "request_id": None if names is None else names[entry],
+                "position": int(plan.verify_expected_positions[entry]),
+            }
+            for idx, entry in enumerate(entries[:MAX_EXAMPLES].tolist())
         ),
     )
-
-
-def _example(what: str, slot: int, request_id: str | None, position: int) -> dict[str, Any]:
-    return {"what": what, "slot": slot, "request_id": request_id, "position": position}

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from kvaudit.core.evidence import PoolEvidence
 from kvaudit.core.finding import Finding, Severity
 from kvaudit.core.held_slots import HeldSlots
-from kvaudit.diagnosis.rule import MAX_EXAMPLES, Hits, Rule, and_more, at
+from kvaudit.diagnosis.rule import Hits, Rule, and_more, at, held_examples
 
 RULE = Rule(id="KV105", name="swa-map-stale", severity=Severity.ERROR)
 
@@ -69,24 +69,18 @@ def _finding(
     *,
     what: str,
 ) -> list[Finding]:
-    admitted = evidence.scope.admits_requests(held.sequences.request_ids)[held.owners_of(elements)]
-    admitted &= evidence.scope.admits_slots(held.slots[elements])
+    admitted = evidence.admits_elements(held, elements)
     elements, targets = elements[admitted], targets[admitted]
     if not elements.size:
         return []
-    names, positions = held.request_ids_of(elements), held.positions_of(elements)
-    slots = held.slots[elements]
+    slots, names = held.slots[elements], held.owner_names_of(elements)
     examples = tuple(
-        {
-            "slot": int(slots[idx]),
-            "swa_slot": int(targets[idx]),
-            "request_id": names[idx],
-            "position": int(positions[idx]),
-        }
-        for idx in range(min(len(names), MAX_EXAMPLES))
+        {**example, "swa_slot": target}
+        for example, target in zip(held_examples(held, elements), targets.tolist(), strict=False)
     )
+    first = examples[0]
     summary = (
-        f"{at(slots[0], evidence)}, position {positions[0]} of {names[0]}, {what}"
+        f"{at(first['slot'], evidence)}, position {first['position']} of {first['request_id']}, {what}"
         f"{and_more(len(np.unique(slots)), 'slot')}"
     )
     hits = Hits(slots=slots, request_ids=names, examples=examples)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from kvaudit.core.entries import (
@@ -13,7 +15,7 @@ from kvaudit.core.entries import (
     to_kernel_slots,
 )
 from kvaudit.core.layout import SlotRanges
-from tests.helpers.worlds import build
+from tests.helpers.worlds import build, fixture_f
 
 
 def test_a_reserved_slot_0_needs_no_shift() -> None:
@@ -60,3 +62,14 @@ def test_a_scope_admits_what_it_names() -> None:
     scope = Scope(request_ids=frozenset("B"), slots=SlotRanges.parse("2-3"))
     assert scope.admits_requests(["A", "B"]).tolist() == [False, True]
     assert scope.admits_slots(np.array([1, 2, 3, 4])).tolist() == [False, True, True, False]
+
+
+def test_entries_of_a_launch_are_in_scope_by_their_request_and_their_slot() -> None:
+    (launch,) = fixture_f().plan().launches
+    assert Scope().admits_entries(launch) is None
+    scope = Scope(request_ids=frozenset("A"), slots=SlotRanges.parse("3-7"))
+    assert np.flatnonzero(scope.admits_entries(launch)).tolist() == [1, 2, 3]
+    nameless = replace(launch, request_ids=None)
+    assert not scope.admits_entries(nameless).any()
+    slots_alone = Scope(slots=SlotRanges.parse("9")).admits_entries(nameless)
+    assert np.flatnonzero(slots_alone).tolist() == [7]

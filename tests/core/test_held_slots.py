@@ -71,3 +71,10 @@ def test_extra_keys_are_compared_as_numbers() -> None:
     world.requests.append(world.requests[0])
     world.request_of("B").extra_key = "lora-1"
     assert _held(world).extra_key_numbers.tolist() == [0, 1, 0]
+
+
+def test_each_owner_is_named_once_in_input_order() -> None:
+    held = _held(fixture_f())
+    assert held.owner_names_of(np.array([7, 0, 5, 1])) == ["A", "B"]
+    assert held.owner_names_of(np.array([6])) == ["B"]
+    assert held.owner_names_of(np.empty(0, np.int64)) == []

@@ -76,5 +76,11 @@ def test_a_negative_count_is_kv107_alone() -> None:
 def test_the_scope_is_kept_and_no_evidence_means_no_guess() -> None:
     assert not _found(_world(s4=0), scope=Scope(request_ids=frozenset("C")))
     assert _found(_world(s4=0), scope=Scope(request_ids=frozenset("A")))
+    (finding,) = _found(_world(s4=0, s9=0), scope=Scope(request_ids=frozenset("C")))
+    assert (finding.slots, finding.request_ids) == ([9], ["C"])
+    assert [example["slot"] for example in finding.evidence["examples"]] == [9]
+    assert finding.summary.startswith(
+        "slot 9 (page 4 +1) has 0 references, but 1 sequence names it"
+    )
     assert not _found(_world(s4=0), columns={})
     assert not _found(_world(s4=0), sequences=None)

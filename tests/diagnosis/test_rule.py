@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from kvaudit.core.finding import Severity
-from kvaudit.diagnosis.rule import MAX_LISTED, Hits, Rule, and_more, at
+from kvaudit.diagnosis.rule import (
+    MAX_EXAMPLES,
+    MAX_LISTED,
+    Hits,
+    Rule,
+    and_more,
+    at,
+    counted,
+    held_examples,
+)
 from tests.helpers.pool_evidence import evidence_of
 from tests.helpers.worlds import fixture_f
 
@@ -44,3 +53,11 @@ def test_a_finding_is_json() -> None:
 def test_places_and_counts_read_as_words() -> None:
     assert at(7, evidence_of(fixture_f())) == "slot 7 (page 3 +1)"
     assert (and_more(1, "slot"), and_more(1200, "slot")) == ("", "; 1,200 slots in all")
+    assert counted(1, "slot") == "1 slot"
+
+
+def test_examples_of_held_slots_are_the_first() -> None:
+    held = evidence_of(fixture_f()).live_slots
+    examples = held_examples(held, np.arange(1, 8))
+    assert examples[0] == {"slot": 3, "request_id": "A", "position": 1}
+    assert len(held_examples(held, np.repeat(2, 20))) == MAX_EXAMPLES

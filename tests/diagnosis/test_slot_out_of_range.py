@@ -86,6 +86,16 @@ def test_the_scope_is_kept() -> None:
         assert finding.slots == slots
 
 
+def test_a_predecessor_is_in_scope_where_its_entry_is() -> None:
+    world = fixture_f()
+    (launch,) = world.plan(names=False).launches
+    launch.plan.verify_prev_slot_indices[5] = 99
+    seen = {"sequences": None, "launches": [launch]}
+    (finding,) = find(evidence_of(world, **seen, scope=Scope(slots=SlotRanges.parse("7"))))
+    assert finding.slots == [99]
+    assert not find(evidence_of(world, **seen, scope=Scope(slots=SlotRanges.parse("99"))))
+
+
 def test_entries_past_num_valid_are_not_read() -> None:
     from dataclasses import replace
 
