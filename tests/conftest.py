@@ -7,9 +7,19 @@ import importlib.util
 import os
 import shutil
 
+from hypothesis import settings
+
+from tests.helpers.lanes import IN_SIMULATOR
+
 # Before any test module is imported: options must come from the test, never from the shell.
 for _name in [name for name in os.environ if name.startswith("KVAUDIT_")]:
     del os.environ[_name]
+
+# The first example of a test may compile a kernel: no deadline. A simulated thread is a Python
+# thread: fewer examples.
+settings.register_profile("kernels", deadline=None)
+settings.register_profile("simulator", max_examples=6, deadline=None)
+settings.load_profile("simulator" if IN_SIMULATOR else "kernels")
 
 
 def pytest_report_header() -> list[str]:

@@ -15,9 +15,9 @@ from tests.helpers.torch_launches import (
     WRITE_FIELDS,
     state_of,
     tensor,
-    vector_cases,
     vector_context,
 )
+from tests.helpers.vectors import vector_cases
 
 LAUNCHERS = (
     "launch_canary_verify_kernel",

@@ -157,3 +157,43 @@ def write(
                 last_position = item.position
             running = link(Record(item.token, item.position, running, 0))
     return records, rows, stored
+
+
+class Request(NamedTuple):
+    """A row of a batch: the slots and tokens of its request, and how many of them are known."""
+
+    slots: Sequence[int]
+    prefix: int
+    extend: int
+    tokens: Sequence[int] = ()
+    is_padding: bool = False
+
+
+def plan(
+    requests: Sequence[Request],
+    *,
+    window: int,
+    offset: int,
+    swa_slots: Sequence[int] | None,
+) -> tuple[list[Entry], list[int], list[int]]:
+    """Entries to verify, where each request's tokens to write begin and end, and the seeds.
+
+    A request's tokens end where its known ones do; slots lie inside swa_slots, if there are any.
+    """
+    entries, bounds, seeds = [], [0], []
+    for request in requests:
+        slots = [
+            slot if swa_slots is None or slot < 0 else swa_slots[slot] for slot in request.slots
+        ]
+        known = {position - offset: token for position, token in enumerate(request.tokens)}
+        chain = [
+            Entry(slot, prev, known.get(position, -1), position)
+            for position, (prev, slot) in enumerate(zip([-1, *slots], slots, strict=False))
+        ]
+        prefix = 0 if request.is_padding else max(0, request.prefix)
+        reach = chain[:prefix]
+        entries += reach[-window:] if window else reach
+        extend = 0 if request.is_padding else max(0, request.extend)
+        bounds.append(bounds[-1] + extend)
+        seeds.append(reach[-1].slot if extend and prefix else -1)
+    return entries, bounds, seeds

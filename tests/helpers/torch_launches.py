@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,26 +9,10 @@ import torch
 
 from kvaudit.backends import launch
 
-VECTORS = Path(__file__).parents[1] / "data" / "vectors"
 STATE = ("violation_ring", "violation_write_index", "slot_run_counter", "kernel_run_counter")
 VERIFY_FIELDS = tuple(launch.VerifyPlan.__dataclass_fields__)
 WRITE_FIELDS = tuple(launch.WritePlan.__dataclass_fields__)
 _SOURCE_PARAMS = ("page_size", "num_bytes_per_token", "read_bytes")
-
-
-def vector_cases(family: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Inputs and outputs of every case of a family, by name."""
-    with np.load(VECTORS / f"{family}.npz") as archive:
-        arrays = dict(archive)
-    for case in range(int(arrays["cases"])):
-        yield (
-            {name: arrays[f"c{case}.in.{name}"] for name in _names(arrays, f"c{case}.in.")},
-            {name: arrays[f"c{case}.out.{name}"] for name in _names(arrays, f"c{case}.out.")},
-        )
-
-
-def _names(arrays: dict[str, Any], prefix: str) -> list[str]:
-    return [key.removeprefix(prefix) for key in arrays if key.startswith(prefix)]
 
 
 def tensor(inputs: dict[str, Any], name: str, *, device: str = "cpu") -> torch.Tensor | None:

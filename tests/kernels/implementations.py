@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.helpers.lanes import IN_SIMULATOR
+
 OPS = ("hash", "fold", "verify", "write", "plan")
-IN_SIMULATOR = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") == "1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.constants import PARTIAL_READ_BYTES, RealKvHashMode
+from tests.helpers.vectors import VECTORS, VectorCase
 from tests.kernels.implementations import Implementation
-
-VECTORS = Path(__file__).parents[1] / "data" / "vectors"
 
 Arguments = dict[str, Any]
 
@@ -221,73 +219,39 @@ def assert_same_outcome(
             ).sum()
 
 
-def num_shared_cases(family: str) -> int:
-    """How many cases a conformance file holds."""
-    with np.load(VECTORS / f"{family}.npz") as file:
-        return int(file["cases"])
+def wanted_of(case: VectorCase) -> Arguments:
+    """A case's outputs by the contract's names, in its dtypes."""
+    return {name: array(name, value) for name, value in renamed(case.outputs).items()}
 
 
-class SharedCase:
-    """One case of a conformance file (`tests/data/vectors/README.md`).
-
-    The inputs are read by name, the outputs are in `out`.
-    """
-
-    def __init__(self, family: str, case_idx: int) -> None:
-        with np.load(VECTORS / f"{family}.npz") as file:
-            prefix = f"c{case_idx}."
-            arrays = {
-                name.removeprefix(prefix): file[name]
-                for name in file.files
-                if name.startswith(prefix)
-            }
-        self._inputs = {
-            name.removeprefix("in."): value
-            for name, value in arrays.items()
-            if name.startswith("in.")
-        }
-        self.out = {
-            name.removeprefix("out."): value
-            for name, value in arrays.items()
-            if name.startswith("out.")
-        }
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        return self._inputs[name]
-
-    def get(self, name: str) -> Any:
-        """An input; an empty list when the case has none of that name."""
-        return self._inputs.get(name, [])
-
-    def wanted(self) -> Arguments:
-        """The outputs by the contract's names, in its dtypes."""
-        return {name: array(name, value) for name, value in renamed(self.out).items()}
-
-    def real_kv_hashes(self, implementation: Implementation, slots: NDArray[np.int64]) -> Any:
-        """Combined hash of each slot through the implementation's own fold; [] in mode NONE."""
-        mode, num_sources = int(self["real_kv_hash_mode"]), int(self["num_sources"])
-        if mode == RealKvHashMode.NONE or num_sources == 0:
-            return []
-        real_kv_hashes = np.zeros(slots.shape, dtype=np.uint64)
-        for source_idx in range(num_sources):
-            page_size, num_bytes_per_token, read_bytes = self[f"source{source_idx}.params"].tolist()
-            source_hashes = np.zeros(slots.shape, dtype=np.uint64)
-            implementation.run(
-                "fold",
-                source_bytes=self[f"source{source_idx}.tensor"],
-                slot_indices=slots,
-                source_hashes=source_hashes,
-                page_size=page_size,
-                num_bytes_per_token=num_bytes_per_token,
-                read_bytes=PARTIAL_READ_BYTES if mode == RealKvHashMode.PARTIAL else read_bytes,
-            )
-            implementation.run(
-                "fold",
-                "launch_combine",
-                source_hashes=source_hashes,
-                real_kv_hashes=real_kv_hashes,
-            )
-        return real_kv_hashes
+def folded_hashes(
+    case: VectorCase, implementation: Implementation, slots: NDArray[np.int64]
+) -> Any:
+    """Combined hash of each slot through the implementation's own fold; [] in mode NONE."""
+    mode, num_sources = int(case.inputs["real_kv_hash_mode"]), int(case.inputs["num_sources"])
+    if mode == RealKvHashMode.NONE or num_sources == 0:
+        return []
+    real_kv_hashes = np.zeros(slots.shape, dtype=np.uint64)
+    for source_idx in range(num_sources):
+        params = case.inputs[f"source{source_idx}.params"]
+        page_size, num_bytes_per_token, read_bytes = params.tolist()
+        source_hashes = np.zeros(slots.shape, dtype=np.uint64)
+        implementation.run(
+            "fold",
+            source_bytes=case.inputs[f"source{source_idx}.tensor"],
+            slot_indices=slots,
+            source_hashes=source_hashes,
+            page_size=page_size,
+            num_bytes_per_token=num_bytes_per_token,
+            read_bytes=PARTIAL_READ_BYTES if mode == RealKvHashMode.PARTIAL else read_bytes,
+        )
+        implementation.run(
+            "fold",
+            "launch_combine",
+            source_hashes=source_hashes,
+            real_kv_hashes=real_kv_hashes,
+        )
+    return real_kv_hashes
 
 
 def renamed(values: Mapping[str, Any]) -> dict[str, Any]:

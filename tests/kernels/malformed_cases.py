@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from kvaudit.constants import CHAIN_ANCHOR
+from tests.helpers.vectors import VECTORS
 from tests.kernels.implementations import REFERENCE
 from tests.kernels.launches import (
-    VECTORS,
     Arguments,
     outcome,
     plan_launch,

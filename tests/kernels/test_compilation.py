@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kvaudit.kernels.compilation import needs_compilation
 from tests.helpers.package_copy import blocked_cache, copied_package
 
 KERNEL = """
@@ -81,7 +80,3 @@ def test_processes_may_compile_at_once(run_kernel):
         runs = [pool.submit(run_kernel, "call") for _ in range(3)]
     assert all(run.result()[2:] == ["False", "True"] for run in runs)
     assert run_kernel("call") == ["False", "1", "False", "True"]
-
-
-def test_no_kernels_need_no_compilation():
-    assert not needs_compilation([])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kernels.launches import VECTORS
+from tests.helpers.vectors import VECTORS
 from tests.kernels.malformed_cases import CASES, pinned, rendered
 
 

@@ -8,17 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvaudit.constants import OUT_OF_TABLE_SLOT
+from tests.helpers import hand_oracle
+from tests.helpers.vectors import vector_cases
 from tests.kernels.implementations import IMPLEMENTATIONS, IN_SIMULATOR, REFERENCE, WRAPS
 from tests.kernels.launches import (
     OUTPUTS,
     UNTOUCHED,
-    SharedCase,
     arguments,
     assert_same_outcome,
     malformed_vectors,
-    num_shared_cases,
     outcome,
     plan_launch,
+    wanted_of,
 )
 from tests.kernels.malformed_cases import TABLE
 
@@ -132,24 +133,24 @@ def test_plan_seed_is_the_last_slot_of_the_prefix(implementation):
 # Pins
 
 
-@pytest.mark.parametrize("case_idx", range(num_shared_cases("plan")))
+@pytest.mark.parametrize("case_idx", range(len(vector_cases("plan"))))
 def test_plan_reproduces_the_shared_vector(implementation, case_idx):
-    case = SharedCase("plan", case_idx)
-    wanted = case.wanted()
+    case = vector_cases("plan")[case_idx]
+    wanted = wanted_of(case)
     initial = {name: np.zeros_like(value) for name, value in wanted.items()}
     initial["verify_expected_tokens"][:] = UNCHECKED
     launch = initial | arguments(
-        req_pool_indices=case["req_pool_indices"],
-        prefix_lens=case["prefix_lens"],
-        extend_seq_lens=case["extend_seq_lens"],
-        req_to_token=case["req_to_token"],
-        full_to_swa_index_mapping=case.get("full_to_swa_index_mapping"),
-        req_to_verify_expected_tokens=case.get("req_to_verify_expected_tokens"),
-        req_to_verify_expected_tokens_valid_lens=case.get(
-            "req_to_verify_expected_tokens_valid_lens"
+        req_pool_indices=case.inputs["req_pool_indices"],
+        prefix_lens=case.inputs["prefix_lens"],
+        extend_seq_lens=case.inputs["extend_seq_lens"],
+        req_to_token=case.inputs["req_to_token"],
+        full_to_swa_index_mapping=case.inputs.get("full_to_swa_index_mapping", []),
+        req_to_verify_expected_tokens=case.inputs.get("req_to_verify_expected_tokens", []),
+        req_to_verify_expected_tokens_valid_lens=case.inputs.get(
+            "req_to_verify_expected_tokens_valid_lens", []
         ),
-        swa_window_size=int(case["swa_window_size"]),
-        kv_token_id_vs_position_offset=int(case["kv_token_id_vs_position_offset"]),
+        swa_window_size=int(case.inputs["swa_window_size"]),
+        kv_token_id_vs_position_offset=int(case.inputs["kv_token_id_vs_position_offset"]),
     )
     assert_same_outcome(implementation, outcome(implementation, "plan", launch), wanted)
 
@@ -216,25 +217,48 @@ def test_plan_agrees_with_the_reference(implementation, launch):
     assert_same_outcome(implementation, outcome(implementation, "plan", launch), wanted)
 
 
+def requests_of(launch):
+    """A batch for the hand oracle: each row with its request's slots and known tokens."""
+    valid_lens = launch["req_to_verify_expected_tokens_valid_lens"].tolist()
+    pool = launch["req_to_verify_expected_tokens"].tolist()
+    requests = []
+    for row, request in enumerate(launch["req_pool_indices"].tolist()):
+        requests.append(
+            hand_oracle.Request(
+                slots=launch["req_to_token"][request].tolist(),
+                prefix=int(launch["prefix_lens"][row]),
+                extend=int(launch["extend_seq_lens"][row]),
+                tokens=pool[request][: max(0, valid_lens[row])] if valid_lens else [],
+                is_padding=request == 0,
+            )
+        )
+    return requests
+
+
 @given(launch=batches())
-def test_plan_entries_are_those_of_a_slice(implementation, launch):
-    """An oracle apart from the reference: whole rows sliced with numpy."""
-    slots, prevs = [], []
-    for request, prefix in zip(launch["req_pool_indices"], launch["prefix_lens"], strict=True):
-        row = launch["req_to_token"][request].astype(np.int64)
-        if launch["full_to_swa_index_mapping"].size:
-            row = np.where(row < 0, row, launch["full_to_swa_index_mapping"][row])
-        kept = row[: max(0, prefix)] if request else row[:0]
-        window = launch["swa_window_size"] or len(kept)
-        before = np.concatenate([[-1], kept[:-1]]) if len(kept) else kept
-        slots += kept[max(0, len(kept) - window) :].tolist()
-        prevs += before[max(0, len(kept) - window) :].tolist()
+def test_plan_agrees_with_the_hand_oracle(implementation, launch):
+    entries, bounds, seeds = hand_oracle.plan(
+        requests_of(launch),
+        window=launch["swa_window_size"],
+        offset=launch["kv_token_id_vs_position_offset"],
+        swa_slots=launch["full_to_swa_index_mapping"].tolist() or None,
+    )
+    capacity = launch["verify_slot_indices"].shape[0]
+    fits = len(entries) <= capacity
     result = outcome(implementation, "plan", launch)
-    if len(slots) <= 12:
-        got = entries_of(result)
-        assert [slot for slot, _, _, _ in got] == slots
-        assert [prev for _, prev, _, _ in got] == prevs
-    assert result["enable"].tolist() == [int(len(slots) <= 12)]
+    assert result["enable"].tolist() == [int(fits)]
+    assert result["verify_num_valid"].tolist() == [min(len(entries), capacity)]
+    if fits:
+        assert entries_of(result) == [
+            (entry.slot, entry.prev, entry.token % 2**64, entry.position) for entry in entries
+        ]
+    num_written = len(entries) if fits else 0
+    for name in OUTPUTS["plan"][:4]:
+        assert (result[name][num_written:] == UNTOUCHED).all()
+    spare = len(result["write_seed_slot_indices"]) - len(seeds)
+    assert result["write_offsets"].tolist() == bounds + [0] * spare
+    assert result["write_seed_slot_indices"].tolist() == seeds + [UNTOUCHED] * spare
+    assert result["write_num_valid_reqs"].tolist() == [len(seeds)]
 
 
 # Invariants

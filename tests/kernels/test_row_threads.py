@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -95,5 +96,9 @@ def _sum_in_child(num_rows):
     return int(covered(num_rows, 10).sum())
 
 
-def test_num_threads_is_at_least_one():
-    assert num_threads() >= 1
+def test_num_threads_is_the_cores_that_this_process_may_use(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {3, 5, 6}, raising=False)
+    assert num_threads() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert num_threads() == 1

@@ -8,17 +8,20 @@ import inspect
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
 from tests.kernels.implementations import CPU, IMPLEMENTATIONS, IN_SIMULATOR, OPS, REFERENCE
 
 LAUNCHERS = [(op, f"launch_{op}") for op in OPS] + [("fold", "launch_combine")]
-MODULES = ["reference"]
+MODULES: list[Any] = ["reference"]
 if not IN_SIMULATOR:
     MODULES.append("numba_cpu")
-if importlib.util.find_spec("numba_cuda"):
-    MODULES.append("numba_cuda")
+_WITHOUT_CUDA = pytest.mark.skipif(
+    importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
+)
+MODULES.append(pytest.param("numba_cuda", marks=_WITHOUT_CUDA))
 
 
 def parameters(op, launcher, module):

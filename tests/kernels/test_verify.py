@@ -10,17 +10,18 @@ from hypothesis import strategies as st
 from kvaudit.constants import CHAIN_ANCHOR
 from kvaudit.kernels.hash.reference import mix3
 from tests.helpers import hand_oracle
+from tests.helpers.vectors import vector_cases
 from tests.kernels.implementations import IMPLEMENTATIONS, IN_SIMULATOR, REFERENCE, WRAPS
 from tests.kernels.launches import (
     UNTOUCHED,
-    SharedCase,
     arguments,
     assert_same_outcome,
+    folded_hashes,
     malformed_vectors,
-    num_shared_cases,
     outcome,
     ring,
     verify_launch,
+    wanted_of,
 )
 from tests.kernels.malformed_cases import CASES
 
@@ -181,28 +182,28 @@ def test_verify_writes_no_bits_when_none_are_wanted(implementation):
 # Pins
 
 
-@pytest.mark.parametrize("case_idx", range(num_shared_cases("verify")))
+@pytest.mark.parametrize("case_idx", range(len(vector_cases("verify"))))
 def test_verify_reproduces_the_shared_vector(implementation, case_idx):
-    case = SharedCase("verify", case_idx)
-    slots = case["verify_slot_indices"]
+    case = vector_cases("verify")[case_idx]
+    slots = case.inputs["verify_slot_indices"]
     launch = arguments(
-        canary_records=case["canary_buf"],
+        canary_records=case.inputs["canary_buf"],
         verify_slot_indices=slots,
-        verify_expected_tokens=case["verify_expected_tokens"],
-        verify_expected_positions=case["verify_expected_positions"],
-        verify_prev_slot_indices=case["verify_prev_slot_indices"],
-        verify_num_valid=case["verify_num_valid"],
-        enable=case["enable"],
-        real_kv_hashes=case.real_kv_hashes(implementation, slots),
+        verify_expected_tokens=case.inputs["verify_expected_tokens"],
+        verify_expected_positions=case.inputs["verify_expected_positions"],
+        verify_prev_slot_indices=case.inputs["verify_prev_slot_indices"],
+        verify_num_valid=case.inputs["verify_num_valid"],
+        enable=case.inputs["enable"],
+        real_kv_hashes=folded_hashes(case, implementation, slots),
         reason_bits=[],
-        violation_ring=case["violation_ring"],
-        violation_write_index=case["violation_write_index"],
-        slot_run_counter=case["slot_run_counter"],
-        kernel_run_counter=case["kernel_run_counter"],
-        launch_tag=int(case["kernel_kind"]),
-        check_verify_expected_token=bool(case["check_verify_expected_token"]),
+        violation_ring=case.inputs["violation_ring"],
+        violation_write_index=case.inputs["violation_write_index"],
+        slot_run_counter=case.inputs["slot_run_counter"],
+        kernel_run_counter=case.inputs["kernel_run_counter"],
+        launch_tag=int(case.inputs["kernel_kind"]),
+        check_verify_expected_token=bool(case.inputs["check_verify_expected_token"]),
     )
-    wanted = case.wanted()
+    wanted = wanted_of(case)
     records = wanted.pop("canary_records")
     np.testing.assert_array_equal(launch["canary_records"], records)
     assert_same_outcome(implementation, outcome(implementation, "verify", launch), wanted)

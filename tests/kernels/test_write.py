@@ -9,16 +9,17 @@ from hypothesis import strategies as st
 
 from kvaudit.constants import CHAIN_ANCHOR
 from tests.helpers import hand_oracle
+from tests.helpers.vectors import vector_cases
 from tests.kernels.implementations import IMPLEMENTATIONS, IN_SIMULATOR, REFERENCE, WRAPS
 from tests.kernels.launches import (
     UNTOUCHED,
-    SharedCase,
     arguments,
     assert_same_outcome,
+    folded_hashes,
     malformed_vectors,
-    num_shared_cases,
     outcome,
     ring,
+    wanted_of,
     write_launch,
 )
 from tests.kernels.malformed_cases import CASES
@@ -154,30 +155,30 @@ def test_write_stamps_slot_0_like_any_other(implementation):
 # Pins
 
 
-@pytest.mark.parametrize("case_idx", range(num_shared_cases("write")))
+@pytest.mark.parametrize("case_idx", range(len(vector_cases("write"))))
 def test_write_reproduces_the_shared_vector(implementation, case_idx):
-    case = SharedCase("write", case_idx)
-    asserts_input = bool(case["enable_write_input_assert"])
+    case = vector_cases("write")[case_idx]
+    asserts_input = bool(case.inputs["enable_write_input_assert"])
     launch = arguments(
-        write_offsets=case["write_offsets"],
-        write_seed_slot_indices=case["write_seed_slot_indices"],
-        write_num_valid_reqs=case["write_num_valid_reqs"],
-        input_ids=case["input_ids"],
-        positions=case["positions"],
-        out_cache_loc=case["out_cache_loc"],
-        expected_input_tokens=case["expected_input_tokens"] if asserts_input else [],
-        expected_input_positions=case["expected_input_positions"] if asserts_input else [],
-        real_kv_hashes=case.real_kv_hashes(implementation, case["out_cache_loc"]),
-        enable_chain_position_assert=case["enable_chain_position_assert"],
-        canary_records=case["canary_buf"],
-        violation_ring=case["violation_ring"],
-        violation_write_index=case["violation_write_index"],
-        slot_run_counter=case["slot_run_counter"],
-        kernel_run_counter=case["kernel_run_counter"],
-        launch_tag=int(case["kernel_kind"]),
+        write_offsets=case.inputs["write_offsets"],
+        write_seed_slot_indices=case.inputs["write_seed_slot_indices"],
+        write_num_valid_reqs=case.inputs["write_num_valid_reqs"],
+        input_ids=case.inputs["input_ids"],
+        positions=case.inputs["positions"],
+        out_cache_loc=case.inputs["out_cache_loc"],
+        expected_input_tokens=case.inputs["expected_input_tokens"] if asserts_input else [],
+        expected_input_positions=case.inputs["expected_input_positions"] if asserts_input else [],
+        real_kv_hashes=folded_hashes(case, implementation, case.inputs["out_cache_loc"]),
+        enable_chain_position_assert=case.inputs["enable_chain_position_assert"],
+        canary_records=case.inputs["canary_buf"],
+        violation_ring=case.inputs["violation_ring"],
+        violation_write_index=case.inputs["violation_write_index"],
+        slot_run_counter=case.inputs["slot_run_counter"],
+        kernel_run_counter=case.inputs["kernel_run_counter"],
+        launch_tag=int(case.inputs["kernel_kind"]),
     )
     result = outcome(implementation, "write", launch)
-    assert_same_outcome(implementation, result, case.wanted())
+    assert_same_outcome(implementation, result, wanted_of(case))
 
 
 @pytest.mark.parametrize("name", CASES["write"]())
@@ -205,7 +206,8 @@ def worlds(draw):
     has_expected = draw(st.booleans())
     requests = []
     for _ in range(draw(st.integers(0, 3))):
-        seed = draw(st.sampled_from([-2, -1, 0, num_slots, num_slots + 3]))
+        unusual = draw(st.sampled_from([-2, -1, 0, num_slots, num_slots + 3]))
+        seed = free.pop() if free and draw(st.booleans()) else unusual
         inputs = []
         for _ in range(draw(st.integers(0, 3))):
             outside = draw(st.sampled_from([-3, -1, num_slots, num_slots + 1]))
