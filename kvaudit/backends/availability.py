@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from kvaudit.backends.cuda_device import require_cuda
+from kvaudit.backends.cuda_device import numba_imports_translated, require_cuda
 from kvaudit.backends.reference import ReferenceBackend
 from kvaudit.core.backend import Backend
 from kvaudit.core.report import BackendChoice
-from kvaudit.errors import BackendError, BackendNotInstalled, ConfigError
+from kvaudit.errors import BackendError, ConfigError
 from kvaudit.kernels.row_threads import num_threads
 
 AUTO: Final = "auto"
@@ -62,12 +62,8 @@ class _Candidate:
 
 
 def _cpu_device() -> str:
-    try:
+    with numba_imports_translated():
         from kvaudit.backends.cpu import CpuBackend
-    except ImportError as error:
-        raise BackendNotInstalled(
-            f"numba cannot be imported: {error}", hint="reinstall kvaudit with its dependencies"
-        ) from error
     return CpuBackend().device
 
 

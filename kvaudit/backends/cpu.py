@@ -17,7 +17,7 @@ from kvaudit.kernels.hash import numba_cpu as hash_kernels
 from kvaudit.kernels.row_threads import num_threads, run_rows
 from kvaudit.kernels.verify import numba_cpu as verify_kernels
 
-_KERNELS = (*fold_kernels.KERNELS, *hash_kernels.KERNELS, *verify_kernels.KERNELS)
+KERNELS = (*fold_kernels.KERNELS, *hash_kernels.KERNELS, *verify_kernels.KERNELS)
 
 
 class CpuBackend(KernelBackend):
@@ -38,13 +38,15 @@ class CpuBackend(KernelBackend):
 
     def needs_compilation(self) -> bool:
         """Whether any kernel has no compiled code yet; see `core.backend`."""
-        return needs_compilation(_KERNELS)
+        return needs_compilation(KERNELS)
 
     def keeps_code(self) -> bool:
         """Whether there is a folder for compiled code; see `core.backend`."""
-        return all(cache_folder(kernel) is not None for kernel in _KERNELS)
+        return all(cache_folder(kernel) is not None for kernel in KERNELS)
 
-    def fold(self, column: KvColumn, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+    def fold(
+        self, column: KvColumn, rows: NDArray[np.int64], *, read_bytes: int | None = None
+    ) -> NDArray[np.uint64]:
         """Source hash of each of the rows of a column; see `core.backend`."""
         hashes = np.zeros(rows.shape, dtype=np.uint64)
         tasks = wanted_windows(column, rows)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 
@@ -16,6 +18,17 @@ _EXTRA_HINT = "install the extra of your driver: pip install 'kvaudit[cuda13]' o
 _CPU_HINT = "run it with --backend cpu"
 
 
+@contextmanager
+def numba_imports_translated() -> Iterator[None]:
+    """Raises BackendNotInstalled where the block could not import numba or what it needs."""
+    try:
+        yield
+    except ImportError as error:
+        raise BackendNotInstalled(
+            f"numba cannot be imported: {error}", hint="reinstall kvaudit with its dependencies"
+        ) from error
+
+
 @cache
 def require_cuda() -> str:
     """The name of the device that the CUDA kernels run on, such as `NVIDIA H200 (9.0)`.
@@ -23,14 +36,14 @@ def require_cuda() -> str:
     Loads no CUDA package where none is installed or no driver is there.
 
     Raises:
-        BackendNotInstalled: numba-cuda is missing.
+        BackendNotInstalled: numba or numba-cuda is missing or cannot be imported.
         NoDevice: no driver, no device, or the simulator in its place.
         DeviceUnsupported: the device is older than the kernels' oldest.
     """
     if find_spec("numba_cuda") is None:
         raise BackendNotInstalled("numba-cuda is not installed", hint=_EXTRA_HINT)
-    from numba import config
-
+    with numba_imports_translated():
+        from numba import config
     if config.ENABLE_CUDASIM:
         raise NoDevice(
             "numba's CUDA simulator is switched on, which is no device",
@@ -53,8 +66,8 @@ def _require_driver() -> None:
 
 
 def _require_device() -> str:
-    from kvaudit.kernels.cuda_module import cuda
-
+    with numba_imports_translated():
+        from kvaudit.kernels.cuda_module import cuda
     with cuda_errors_translated():
         if not len(cuda.gpus):
             raise NoDevice("the NVIDIA driver lists no CUDA device", hint=_CPU_HINT)

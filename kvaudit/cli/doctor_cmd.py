@@ -6,7 +6,7 @@ from typing import Any
 
 from kvaudit.cli.exit_code import ExitCode
 from kvaudit.cli.options import Backend, BackendName, Color, ColorMode, Format, OutputFormat
-from kvaudit.cli.screen import write_facts
+from kvaudit.cli.screen import progress, write_facts
 
 PACKAGES = ("numpy", "numba", "numba-cuda", "pyarrow", "xxhash", "torch", "transformers")
 
@@ -23,7 +23,7 @@ def doctor(
     """
     from kvaudit.backends.availability import choose, survey
     from kvaudit.kernels.row_threads import num_threads
-    from kvaudit.runner.self_check import self_check
+    from kvaudit.runner.self_check import prepare
 
     facts: dict[str, Any] = {
         **_versions(),
@@ -36,7 +36,8 @@ def doctor(
     }
     try:
         runs, choice = choose(backend, kv_bytes=0, num_entries=0)
-        facts["self_check"] = f"{self_check(runs)} on {choice.name}"
+        with progress(quiet=False) as observer:
+            facts["self_check"] = f"{prepare(runs, observer)} on {choice.name}"
     finally:
         write_facts(facts, form=format, color=color)
     return ExitCode.CLEAN
@@ -57,12 +58,16 @@ def _versions() -> dict[str, str]:
     return versions
 
 
-def _cache_folder() -> str:
-    """Where the compiled CPU kernels are kept."""
-    from kvaudit.kernels.compilation import cache_folder
-    from kvaudit.kernels.fold.numba_cpu import KERNELS
+def _cache_folder() -> str | None:
+    """The folder below which all compiled CPU kernels are kept; None where there are none."""
+    import os
 
-    folder = cache_folder(KERNELS[0])
-    if folder is None:
+    try:
+        from kvaudit.backends.cpu import KERNELS
+        from kvaudit.kernels.compilation import cache_folder
+    except ImportError:
+        return None
+    folders = [cache_folder(kernel) for kernel in KERNELS]
+    if None in folders:
         return "none can be written to: every run compiles anew; set NUMBA_CACHE_DIR to one"
-    return str(folder.parents[1])
+    return os.path.commonpath([folder for folder in folders if folder])

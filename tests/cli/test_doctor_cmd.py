@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from kvaudit.cli.entry import run
 from kvaudit.cli.exit_code import ExitCode
-from tests.helpers.command_line import kvaudit
+from kvaudit.render.progress import COMPILING
+from tests.helpers.command_line import kvaudit, python
 
 
 def test_doctor_says_what_runs_and_checks_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -36,3 +38,35 @@ def test_doctor_names_what_is_not_installed(
     monkeypatch.setattr("kvaudit.cli.doctor_cmd.PACKAGES", ("no-such-package",))
     assert run(["doctor", "--backend", "reference"]) == ExitCode.CLEAN
     assert "no-such-package  not installed" in capsys.readouterr().out
+
+
+def test_doctor_names_the_folder_of_the_compiled_kernels(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    done = kvaudit(
+        "doctor", "--backend", "reference", "--format", "json", NUMBA_CACHE_DIR=str(cache)
+    )
+    assert json.loads(done.stdout)["kernel_cache"] == str(cache)
+
+
+def test_doctor_announces_the_first_compilation(tmp_path: Path) -> None:
+    done = kvaudit("doctor", "--backend", "cpu", NUMBA_CACHE_DIR=str(tmp_path / "cache"))
+    assert done.returncode == ExitCode.CLEAN
+    assert done.stderr == f"kvaudit: {COMPILING}\n"
+
+
+def test_doctor_has_an_answer_where_numba_cannot_be_imported() -> None:
+    """It is what one runs then: every backend has its reason, and the reference still runs."""
+    code = (
+        "import sys\nsys.modules['numba'] = None\nfrom kvaudit.cli.entry import run\n"
+        "sys.exit(run(['doctor', '--format', 'json', *sys.argv[1:]]))"
+    )
+    done = python("-c", code)
+    facts = json.loads(done.stdout)
+    assert done.returncode == ExitCode.CLEAN
+    for name in ("cuda", "cpu"):
+        assert facts["backends"][name].startswith("cannot run: numba cannot be imported")
+    assert facts["kernel_cache"] is None
+    assert facts["self_check"] == "passed on reference"
+    demanded = python("-c", code, "--backend", "cpu")
+    assert demanded.returncode == ExitCode.BACKEND
+    assert "numba cannot be imported" in demanded.stderr
