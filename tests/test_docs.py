@@ -6,6 +6,7 @@ import importlib.util
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from kvaudit.diagnosis.registry import RULES as REGISTRY
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CLI = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+CALLS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 RULES = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
 
 
@@ -74,12 +76,9 @@ def test_links_lead_to_files_that_exist(page: Path) -> None:
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def test_the_call_to_paste_dumps_a_pool_that_verify_reads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The code block runs as it stands, on an engine of two layers and two requests."""
-    [call] = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    [command] = re.findall(r"```sh\nkvaudit (verify dumps/.*?)\n```", README)
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The names that the README's calls use: an engine of two layers and two requests."""
     pages = torch.arange(8 * 16 * 2 * 4).reshape(8, 16, 2, 4).to(torch.bfloat16)
     layer = SimpleNamespace(k_cache=pages, v_cache=pages + 1)
     requests = [
@@ -93,9 +92,41 @@ def test_the_call_to_paste_dumps_a_pool_that_verify_reads(
         for name, table in (("first", [3, 1]), ("second", [2, 6]))
     ]
     monkeypatch.chdir(tmp_path)
-    exec(call, {"layers": [layer, layer], "running": requests})  # noqa: S102 - our own page
+    return {
+        "layers": [layer, layer],
+        "kv_caches": [torch.stack([pages, pages + 1]) for _ in range(2)],
+        "running": requests,
+        "step": 120,
+    }
+
+
+def test_the_call_to_paste_dumps_a_pool_that_verify_reads(
+    engine: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The code block runs as it stands; two steps of one folder tree are verified together."""
+    [command] = re.findall(r"```sh\nkvaudit (verify dumps/.*?)\n```", README)
+    exec(CALLS[0], engine)  # noqa: S102 - our own page
     assert run(command.split()) == ExitCode.CLEAN
-    assert capsys.readouterr().out.startswith("CLEAN  index 100% · records - (")
+    assert capsys.readouterr().out.startswith("CLEAN  index 100% · records - (no canary) · bytes -")
+    exec(CALLS[0], {**engine, "step": 121})  # noqa: S102 - our own page
+    assert run(["verify", "dumps"]) == ExitCode.CLEAN
+
+
+@pytest.mark.parametrize(("late_write", "verdict"), [(0, ExitCode.CLEAN), (1, ExitCode.VIOLATIONS)])
+def test_the_recorded_step_stamps_what_a_late_write_then_breaks(
+    engine: dict[str, Any], late_write: int, verdict: ExitCode
+) -> None:
+    def forward(scheduled: list[tuple[SimpleNamespace, int, int]]) -> None:
+        for number, (request, _, _) in enumerate(scheduled):
+            for cache in engine["kv_caches"]:
+                cache[:, request.block_table] = number + 1.0
+
+    engine["forward"] = forward
+    exec(CALLS[1], engine)  # noqa: S102 - our own page
+    engine["recorded_step"]([(request, 0, 17) for request in engine["running"]])
+    engine["kv_caches"][1][1, 6, 0] += late_write
+    engine["recorder"].dump("dumps/step-000120")
+    assert run(["verify", "dumps", "--require", "records,bytes"]) == verdict
 
 
 def test_ci_runs_the_second_command_of_the_readme_with_the_tests_last() -> None:

@@ -74,7 +74,7 @@ def _refuse_twins(files: Sequence[ReadFile]) -> None:
             raise SnapshotInconsistent(
                 f"it has the kind and the pairing key of {seen[identity]}",
                 path=path,
-                hint="give one of the two, or tell them apart: kvaudit.group, .rank, .step",
+                hint="give one of the two, or dump each with its own step, rank or group",
             )
         seen[identity] = path
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rich.text import Text
 
 from kvaudit.core.coverage import Coverage, Family
@@ -14,6 +16,12 @@ VERDICT_STYLES = {
     Verdict.CLEAN: "bold green",
     Verdict.VIOLATIONS: "bold red",
     Verdict.INCOMPLETE: "bold yellow",
+}
+
+# What a family alone finds.
+_FAULTS: Final = {
+    Family.RECORDS: "a slot written for another request or position",
+    Family.BYTES: "overwritten or damaged KV",
 }
 
 
@@ -44,6 +52,7 @@ def not_checked(report: Report) -> list[Text]:
     """What the verdict says nothing about, a line each; empty when all was checked."""
     sentences = [
         *report.incomplete_reasons,
+        *_missed_families(report),
         *_missed_entries(report.coverage),
         *_missed_launches(report.coverage),
         *_missed_slots(report.coverage),
@@ -54,6 +63,18 @@ def not_checked(report: Report) -> list[Text]:
     return [
         heading("not checked"),
         *(line(printable(sentence), indent=1) for sentence in dict.fromkeys(sentences)),
+    ]
+
+
+def _missed_families(report: Report) -> list[str]:
+    """What would not show for want of a canary or a stamp; an incomplete report says it itself."""
+    coverage = report.coverage
+    if report.verdict is Verdict.INCOMPLETE:
+        return []
+    return [
+        f"{family} ({coverage.absent[family]}): {faults} would not show"
+        for family, faults in _FAULTS.items()
+        if coverage.families.get(family) is None and family in coverage.absent
     ]
 
 

@@ -245,7 +245,9 @@ def test_a_file_never_gets_the_descriptor_of_a_closed_stream(tmp_path: Path) -> 
 def test_ctrl_c_leaves_with_130(tmp_path: Path) -> None:
     started = tmp_path / "started"
     code = BROKEN.format(
-        damage="import time, pathlib, kvaudit.api\n"
+        damage="import signal, time, pathlib, kvaudit.api\n"
+        # A shell that starts this run in the background leaves SIGINT ignored, for children too.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"def wait(*a, **k): pathlib.Path({str(started)!r}).touch(); time.sleep(60)\n"
         "kvaudit.api.open = wait",
         args=["verify", str(tmp_path)],

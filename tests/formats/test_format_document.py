@@ -12,10 +12,10 @@ from kvaudit import errors
 from kvaudit.core.kv_column import ArrayColumn
 from kvaudit.formats import schema
 from kvaudit.formats.reader import read_file
-from kvaudit.formats.sequences_writer import write_sequences
 from kvaudit.formats.snapshot_writer import write_snapshot
-from tests.helpers.arrow_files import full_snapshot, sequences, snapshot
+from tests.helpers.arrow_files import full_snapshot, snapshot
 
+ROOT = Path(__file__).parents[2]
 DOCUMENT = Path(schema.__file__).with_name("FORMAT.md").read_text(encoding="utf-8")
 QUERIES = re.findall(r"```python\n(.*?)```", DOCUMENT, flags=re.DOTALL)
 
@@ -63,21 +63,26 @@ def test_every_error_of_a_hostile_file_is_named():
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """The folder that the queries are written for: request b reads slots 5 and 6."""
-    digests = np.arange(9)
-    changed = digests + (digests == 5)
+def root(monkeypatch):
+    """The folder that the queries are written for."""
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.fixture
+def changed_dump(tmp_path, monkeypatch):
+    """The same folder, but slot 21 of the dump of digests changed."""
+    digests = np.arange(32)
+    changed = digests + (digests == 21)
+    (tmp_path / "examples" / "smollm2-digests").mkdir(parents=True)
     write_snapshot(
-        tmp_path / "a.snapshot.arrow",
+        tmp_path / "examples" / "smollm2-digests" / "full.snapshot.arrow",
         snapshot(
-            9,
+            32,
             stamped={"kv.k.0": ArrayColumn(name="stamped.k.0", values=digests)},
             digests={"kv.k.0": ArrayColumn(name="digest.k.0", values=changed)},
         ),
     )
-    write_sequences(tmp_path / "a.sequences.arrow", sequences())
     monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def run(query: str) -> dict[str, object]:
@@ -99,23 +104,30 @@ def test_the_document_has_the_three_queries_tested_here():
     ]
 
 
-@pytest.mark.usefixtures("folder")
+@pytest.mark.usefixtures("root")
 def test_the_polars_query_names_the_request_that_reads_a_slot(capsys):
-    assert run(QUERIES[0])["readers"].rows() == [("a", 0)]
+    assert run(QUERIES[0])["readers"].rows() == [("tale", 9)]
     assert "request_id" in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("folder")
-def test_the_first_duckdb_query_finds_the_changed_slot(capsys):
+@pytest.mark.usefixtures("root")
+def test_the_first_duckdb_query_finds_nothing_in_the_shipped_dump(capsys):
+    run(QUERIES[1])
+    assert "0 rows" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("changed_dump")
+def test_the_first_duckdb_query_finds_a_changed_slot(capsys):
     run(QUERIES[1])
     rows = re.findall(r"│\s+(\d+) │\s+(\d+) │", capsys.readouterr().out)
-    assert rows == [("5", "2")]
+    assert rows == [("21", "1")]
 
 
-@pytest.mark.usefixtures("folder")
-def test_the_second_duckdb_query_shows_tokens_and_positions(folder, capsys):
+@pytest.mark.usefixtures("root")
+def test_the_second_duckdb_query_shows_tokens_and_positions(capsys):
     run(QUERIES[2])
     printed = capsys.readouterr().out
-    records = read_file(folder / "a.snapshot.arrow").canary["k.tail"].read()
-    for slot, (token, position, *_) in enumerate(records.tolist()):
+    dumped = read_file(ROOT / "examples" / "smollm2-damaged" / "full.snapshot.arrow")
+    records = dumped.canary["k.tail"].read().tolist()
+    for slot, (token, position, *_) in zip(dumped.slots.tolist()[-8:], records[-8:], strict=True):
         assert re.search(rf"{slot} │\s+{token} │\s+{position} │", printed)

@@ -49,3 +49,19 @@ def test_a_sentence_is_said_once() -> None:
     report = replace(reports.INCOMPLETE, incomplete_reasons=("pass --expect FILE",) * 2)
     lines = [text.plain.strip() for text in not_checked(report)]
     assert lines.count("pass --expect FILE") == 1
+
+
+def test_a_clean_report_says_what_a_family_without_a_stamp_would_have_found() -> None:
+    absent = {Family.RECORDS: "no canary", Family.BYTES: "not stamped"}
+    families = {Family.INDEX: FamilyCoverage(planned=4, checked=4)}
+    unstamped = Coverage(families=families, absent=absent, slots_pool=4, slots_planned=4)
+    lines = not_checked(replace(reports.CLEAN, coverage=unstamped))
+    assert [text.plain.strip() for text in lines] == [
+        "not checked",
+        "records (no canary): a slot written for another request or position would not show",
+        "bytes (not stamped): overwritten or damaged KV would not show",
+    ]
+
+
+def test_an_incomplete_report_does_not_say_twice_what_it_lacks() -> None:
+    assert not any("would not show" in text.plain for text in not_checked(reports.INCOMPLETE))
