@@ -1,6 +1,7 @@
 """What the launch API refuses before anything is launched: ValueErrors that name the tensor.
 
-No check reads a tensor's values: on a device that would wait for it.
+No check reads a tensor's values: on a device that would wait for it. What has a wrong type is
+refused like all else, so that a caller has one error to catch.
 """
 
 from __future__ import annotations
@@ -62,6 +63,10 @@ def check_context(context: VerifyOrWriteContext) -> None:
         check_tensor(getattr(context, name), name, dtype, (1,), device=device)
     _check_member("kernel_kind", context.kernel_kind, CanaryLaunchTag)
     _check_member("real_kv_hash_mode", context.real_kv_hash_mode, RealKvHashMode)
+    if not isinstance(context.real_kv_sources, Sequence):
+        raise ValueError(  # noqa: TRY004 - one error for all
+            f"real_kv_sources: is a {type(context.real_kv_sources).__name__}, not a sequence"
+        )
     for source_idx, source in enumerate(context.real_kv_sources):
         _check_source(source, f"real_kv_sources[{source_idx}]", num_slots=num_slots, device=device)
 
@@ -140,7 +145,7 @@ def device_of(tensor: torch.Tensor, name: str) -> torch.device:
     """Where a tensor lives, if it is one.
 
     Raises:
-        TypeError: naming it.
+        ValueError: naming it.
     """
     _check_is_tensor(tensor, name)
     return tensor.device
@@ -150,18 +155,17 @@ def check_int64(value: object, name: str) -> None:
     """Refuse what a kernel does not take as an int64.
 
     Raises:
-        TypeError: it is no integer.
-        ValueError: it does not fit.
+        ValueError: it is no integer, or it does not fit.
     """
     if not isinstance(value, Integral):
-        raise TypeError(f"{name}: is {value!r}, not an integer")
+        raise ValueError(f"{name}: is {value!r}, not an integer")  # noqa: TRY004 - one error for all
     if not _INT64.min <= int(value) <= _INT64.max:
         raise ValueError(f"{name}: is {value}, which does not fit 64 bits")
 
 
 def _check_is_tensor(tensor: object, name: str) -> None:
     if not isinstance(tensor, torch.Tensor):
-        raise TypeError(f"{name}: is a {type(tensor).__name__}, not a tensor")
+        raise ValueError(f"{name}: is a {type(tensor).__name__}, not a tensor")  # noqa: TRY004 - one error for all
 
 
 def _check_member(name: str, value: int, members: type[CanaryLaunchTag | RealKvHashMode]) -> None:

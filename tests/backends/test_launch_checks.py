@@ -144,10 +144,12 @@ def test_an_unusable_write_plan_is_refused_by_column(name: str, column: torch.Te
 
 
 def test_a_list_is_no_tensor() -> None:
-    with pytest.raises(TypeError, match=r"^violation_ring: is a list"):
+    with pytest.raises(ValueError, match=r"^violation_ring: is a list"):
         verify(make_context(violation_ring=[[0] * 8]))
-    with pytest.raises(TypeError, match=r"^real_kv_sources\[0\]\.tensor: is a list"):
+    with pytest.raises(ValueError, match=r"^real_kv_sources\[0\]\.tensor: is a list"):
         verify(make_context(real_kv_sources=[make_source(tensor=[1])]))
+    with pytest.raises(ValueError, match=r"^real_kv_sources: is a NoneType"):
+        verify(make_context(real_kv_sources=None))
 
 
 def test_a_wider_record_row_and_an_empty_ring_are_accepted() -> None:
@@ -163,9 +165,9 @@ def test_a_wider_record_row_and_an_empty_ring_are_accepted() -> None:
 @pytest.mark.parametrize("name", ["verify_slot_indices", "verify_expected_tokens", "enable"])
 def test_what_is_no_tensor_is_refused_by_name(name: str, value: object) -> None:
     plan = launch.VerifyPlan.allocate(verify_capacity=4, device="cpu")
-    with pytest.raises(TypeError, match=rf"^{name}: "):
+    with pytest.raises(ValueError, match=rf"^{name}: "):
         verify(make_context(), dataclasses.replace(plan, **{name: value}))
-    with pytest.raises(TypeError, match=r"^canary_buf: "):
+    with pytest.raises(ValueError, match=r"^canary_buf: "):
         verify(make_context(canary_buf=value))
 
 
@@ -173,5 +175,5 @@ def test_what_is_no_tensor_is_refused_by_name(name: str, value: object) -> None:
 @pytest.mark.parametrize("value", [None, 16.0, "16"])
 def test_a_geometry_is_whole_numbers(field: str, value: object) -> None:
     source = dataclasses.replace(make_source(), **{field: value})
-    with pytest.raises(TypeError, match=rf"^real_kv_sources\[0\]\.{field}: "):
+    with pytest.raises(ValueError, match=rf"^real_kv_sources\[0\]\.{field}: "):
         verify(make_context(real_kv_sources=[source]))
