@@ -3,6 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final, NamedTuple
+
+_ABSENT: Final = object()
+
+
+class _Replaced(NamedTuple):
+    """A method put onto an object.
+
+    Fields:
+        owner: the object.
+        name: the method's name.
+        method: what was put there.
+        own: what the object itself had under the name; _ABSENT when its class alone has one.
+    """
+
+    owner: object
+    name: str
+    method: Callable[..., object]
+    own: object
 
 
 class MethodHooks:
@@ -10,11 +29,14 @@ class MethodHooks:
 
     An exception in a hook ends all hooking, not the hooked call: a fault of the observer must not
     fail the requests being served. It is kept in `failure`.
+
+    Hooks on hooks come off in any order: one that another wraps stays, and only passes calls on.
     """
 
     def __init__(self) -> None:
         self.failure: Exception | None = None
-        self._replaced: list[tuple[object, str]] = []
+        self._replaced: list[_Replaced] = []
+        self._removed = False
 
     def before(self, owner: object, name: str, hook: Callable[..., None]) -> None:
         """Call the hook with a method's arguments before each call of it."""
@@ -40,8 +62,13 @@ class MethodHooks:
 
     def replace(self, owner: object, name: str, method: Callable[..., object]) -> None:
         """Put a method onto the object until `remove`."""
-        setattr(owner, name, method)
-        self._replaced.append((owner, name))
+        original = getattr(owner, name)
+
+        def replaced(*args: object, **kwargs: object) -> object:
+            return (original if self._removed else method)(*args, **kwargs)
+
+        self._replaced.append(_Replaced(owner, name, replaced, vars(owner).get(name, _ABSENT)))
+        setattr(owner, name, replaced)
 
     def run(self, hook: Callable[[], None]) -> None:
         """Call a hook, unless one has failed before."""
@@ -53,7 +80,13 @@ class MethodHooks:
             self.failure = failure
 
     def remove(self) -> None:
-        """Give every object its own methods back."""
-        for owner, name in self._replaced:
-            vars(owner).pop(name, None)
+        """Give every object its own methods back; nothing is hooked from then on."""
+        self._removed = True
+        for owner, name, method, own in reversed(self._replaced):
+            if vars(owner).get(name) is not method:
+                continue
+            if own is _ABSENT:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, own)
         self._replaced.clear()

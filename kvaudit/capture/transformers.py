@@ -35,7 +35,7 @@ from kvaudit.capture.transformers_cache import (
     recorded_pools,
     request_slots,
 )
-from kvaudit.errors import ConfigError
+from kvaudit.errors import ConfigError, KvauditError
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig, PreTrainedModel
@@ -81,7 +81,8 @@ def record(
 
     Raises:
         ConfigError: asynchronous batching or CPU offloading is on.
-        KvauditError: the recording failed; the engine went on without it.
+        KvauditError: the recording or on_step failed; the engine went on without it. An exception
+            of another kind is its cause.
     """
     import transformers
 
@@ -95,8 +96,7 @@ def record(
         yield recorder
     finally:
         recording.end()
-    if recording.hooks.failure is not None:
-        raise recording.hooks.failure
+    recording.raise_failure()
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -132,7 +132,7 @@ class _Recording:
                 workload_hints=workload_hints,
             )
             _check_config(manager.continuous_batching_config)
-            self._hook_manager(manager)
+            self.hooks.run(lambda: self._hook_manager(manager))
             return manager
 
         self.hooks.replace(model, "init_continuous_batching", hooked)
@@ -143,13 +143,24 @@ class _Recording:
         self.states.clear()
         self.processor = None
 
+    def raise_failure(self) -> None:
+        """Tell the caller what ended the recording early, if anything did."""
+        failure = self.hooks.failure
+        if isinstance(failure, KvauditError):
+            raise failure
+        if failure is not None:
+            raise KvauditError(
+                f"the recording stopped at step {self.recorder.step}: {failure!r}",
+                hint="the requests were served; the cause is chained",
+            ) from failure
+
     def _hook_manager(self, manager: ContinuousBatchingManager) -> None:
         make_processor = manager._create_batch_processor  # noqa: SLF001 - no public hook exists
 
         def hooked() -> ContinuousBatchProcessor:
             processor = make_processor()
             if processor is not self.processor:
-                self._hook_processor(processor)
+                self.hooks.run(lambda: self._hook_processor(processor))
             return processor
 
         self.hooks.replace(manager, "_create_batch_processor", hooked)
@@ -157,7 +168,7 @@ class _Recording:
     def _hook_processor(self, processor: ContinuousBatchProcessor) -> None:
         self.processor = processor
         self.states.clear()
-        self.hooks.run(lambda: self.recorder.attach(recorded_pools(processor.cache)))
+        self.recorder.attach(recorded_pools(processor.cache))
         self._around_prepare(processor)
         self.hooks.after(processor.model_runner, "compute_batch", self._stamp)
         self.hooks.after(processor, "update_batch", self._end_step)
@@ -171,10 +182,12 @@ class _Recording:
 
         def hooked(
             requests_in_batch: list[FutureRequestState], *args: object, **kwargs: object
-        ) -> None:
-            inputs = [_inputs_of(future) for future in requests_in_batch]
-            prepare(requests_in_batch, *args, **kwargs)
+        ) -> object:
+            inputs: list[_RequestInputs] = []
+            self.hooks.run(lambda: inputs.extend(map(_inputs_of, requests_in_batch)))
+            result: object = prepare(requests_in_batch, *args, **kwargs)
             self.hooks.run(lambda: self._begin_step(inputs))
+            return result
 
         self.hooks.replace(processor.inputs_and_outputs, "prepare_batch_tensors", hooked)
 

@@ -74,3 +74,34 @@ def test_removed_hooks_leave_the_object_as_it_was(engine: Engine) -> None:
     hooks.remove()
     assert set(vars(engine)) == {"calls"}
     assert engine.run(3) == 3
+
+
+def test_an_override_of_the_object_itself_comes_back(engine: Engine) -> None:
+    def own(value: int) -> int:
+        return value + 1
+
+    engine.run = own
+    hooks = MethodHooks()
+    hooks.before(engine, "run", lambda *_: engine.calls.append("first"))
+    hooks.after(engine, "run", lambda *_: engine.calls.append("second"))
+    assert engine.run(3) == 4
+    hooks.remove()
+    assert engine.run is own
+    assert engine.calls == ["first", "second"]
+
+
+@pytest.mark.parametrize("order", ["inner first", "outer first"])
+def test_two_observers_of_one_object_leave_in_any_order(engine: Engine, order: str) -> None:
+    seen: list[str] = []
+    inner, outer = MethodHooks(), MethodHooks()
+    inner.before(engine, "run", lambda *_: seen.append("inner"))
+    outer.before(engine, "run", lambda *_: seen.append("outer"))
+    first, second = (inner, outer) if order == "inner first" else (outer, inner)
+    engine.run(1)
+    first.remove()
+    engine.run(2)
+    second.remove()
+    engine.run(3)
+    assert seen == ["outer", "inner", "outer" if first is inner else "inner"]
+    assert engine.calls == [("run", value, 1) for value in (1, 2, 3)]
+    assert engine.run(5, scale=2) == 10

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from transformers.generation.continuous_batching.cache import PagedAttentionCache
 
 from examples.capture_smollm2 import make_manager, serve
-from kvaudit.capture import Recorder
+from kvaudit.capture import Recorder, transformers
 from kvaudit.capture.transformers import record
 from kvaudit.capture.transformers_cache import recorded_pools
 from kvaudit.constants import FailReason
 from kvaudit.core.coverage import Family
 from kvaudit.core.report import Verdict
-from kvaudit.errors import ConfigError
+from kvaudit.errors import ConfigError, KvauditError
 from kvaudit.formats.reader import read_file
 from kvaudit.formats.sequences_writer import write_sequences
 from tests.helpers.auditing import assert_all_covered, audited, bad_columns, bad_slots
@@ -327,9 +328,47 @@ def test_a_fault_of_the_recording_is_raised_where_the_block_ends() -> None:
         raise RuntimeError(f"no room at step {recorder.step}")
 
     outputs: dict[str, list[int]] = {}
-    with pytest.raises(RuntimeError, match="no room at step 1"), record(model, on_step=on_step):
+    with pytest.raises(KvauditError, match="step 1") as failed, record(model, on_step=on_step):
         outputs = serve(make_manager(model), TINY_PROMPTS, TINY_TOKENS)
+    assert isinstance(failed.value.__cause__, RuntimeError)
+    assert failed.value.hint
     assert {name: len(tokens) for name, tokens in outputs.items()} == TINY_TOKENS
+
+
+def _misread(_future: object) -> None:
+    raise AttributeError("no query_length")
+
+
+@pytest.mark.parametrize("change", ["inputs", "methods"])
+def test_an_engine_that_is_not_as_it_was_serves_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    model = tiny_model()
+    outputs: dict[str, list[int]] = {}
+    if change == "inputs":
+        monkeypatch.setattr(transformers, "_inputs_of", _misread)
+    else:
+        monkeypatch.delattr(PagedAttentionCache, "perform_cache_copy")
+    with pytest.raises(KvauditError) as failed, record(model):
+        outputs = serve(make_manager(model), TINY_PROMPTS, TINY_TOKENS)
+    assert isinstance(failed.value.__cause__, AttributeError)
+    assert {name: len(tokens) for name, tokens in outputs.items()} == TINY_TOKENS
+
+
+def test_two_recordings_of_one_model_may_end_in_any_order(tmp_path: Path) -> None:
+    model = tiny_model()
+    first, second = record(model), record(model)
+    recorders = [first.__enter__(), second.__enter__()]
+    serve(make_manager(model), TINY_PROMPTS, TINY_TOKENS)
+    first.__exit__(None, None, None)
+    second.__exit__(None, None, None)
+    stamped = [recorder.num_stamped for recorder in recorders]
+    assert stamped[0] == stamped[1] > 0
+    serve(make_manager(model), TINY_PROMPTS, TINY_TOKENS)
+    assert [recorder.num_stamped for recorder in recorders] == stamped
+    for number, recorder in enumerate(recorders):
+        recorder.dump(tmp_path / f"{number}")
+        assert audited(tmp_path / f"{number}").verdict is Verdict.CLEAN
 
 
 def test_the_model_is_left_as_it_was() -> None:
