@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from kvaudit.backends import launch_fold, launch_fold_reference
+from kvaudit.backends.launch_arrays import KernelArray
 from kvaudit.backends.launch_checks import check_context, check_verify_plan
-from kvaudit.backends.launch_fold import fold_sources
 from kvaudit.backends.launch_kernels import KernelChoice, device_kernels, reference_kernels
 from kvaudit.backends.launch_types import VerifyOrWriteContext, VerifyPlan
 from kvaudit.backends.torch_module import torch
@@ -22,18 +25,35 @@ def launch_canary_verify_kernel(
     Raises:
         ValueError: an argument cannot be used; the message names it.
     """
-    _launch(device_kernels, context, plan=plan, checks_tokens=check_verify_expected_token)
+    _launch(
+        device_kernels,
+        launch_fold.fold_sources,
+        context=context,
+        plan=plan,
+        checks_tokens=check_verify_expected_token,
+    )
 
 
 def launch_canary_verify_kernel_torch_reference(
     *, context: VerifyOrWriteContext, plan: VerifyPlan, check_verify_expected_token: bool
 ) -> None:
-    """`launch_canary_verify_kernel` on the reference kernels."""
-    _launch(reference_kernels, context, plan=plan, checks_tokens=check_verify_expected_token)
+    """`launch_canary_verify_kernel` on the reference kernels and the reference's fold."""
+    _launch(
+        reference_kernels,
+        launch_fold_reference.fold_sources,
+        context=context,
+        plan=plan,
+        checks_tokens=check_verify_expected_token,
+    )
 
 
 def _launch(
-    choice: KernelChoice, context: VerifyOrWriteContext, *, plan: VerifyPlan, checks_tokens: bool
+    choice: KernelChoice,
+    fold_sources: Callable[..., KernelArray],
+    *,
+    context: VerifyOrWriteContext,
+    plan: VerifyPlan,
+    checks_tokens: bool,
 ) -> None:
     check_context(context)
     device = context.canary_buf.device

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from kvaudit.backends.launch_arrays import or_absent
+from collections.abc import Callable
+
+from kvaudit.backends import launch_fold, launch_fold_reference
+from kvaudit.backends.launch_arrays import KernelArray, or_absent
 from kvaudit.backends.launch_checks import check_context, check_write_plan
-from kvaudit.backends.launch_fold import fold_sources
 from kvaudit.backends.launch_inputs import WrittenTokens
 from kvaudit.backends.launch_kernels import KernelChoice, device_kernels, reference_kernels
 from kvaudit.backends.launch_types import VerifyOrWriteContext, WritePlan
@@ -45,7 +47,7 @@ def launch_canary_write_kernel(
         expected_input_tokens=expected_input_tokens,
         expected_input_positions=expected_input_positions,
     )
-    _launch(device_kernels, context, plan=plan, tokens=tokens)
+    _launch(device_kernels, launch_fold.fold_sources, context=context, plan=plan, tokens=tokens)
 
 
 def launch_canary_write_kernel_torch_reference(
@@ -59,7 +61,7 @@ def launch_canary_write_kernel_torch_reference(
     expected_input_tokens: torch.Tensor | None = None,
     expected_input_positions: torch.Tensor | None = None,
 ) -> None:
-    """`launch_canary_write_kernel` on the reference kernels."""
+    """`launch_canary_write_kernel` on the reference kernels and the reference's fold."""
     tokens = WrittenTokens(
         input_ids=input_ids,
         positions=positions,
@@ -68,13 +70,20 @@ def launch_canary_write_kernel_torch_reference(
         expected_input_tokens=expected_input_tokens,
         expected_input_positions=expected_input_positions,
     )
-    _launch(reference_kernels, context, plan=plan, tokens=tokens)
+    _launch(
+        reference_kernels,
+        launch_fold_reference.fold_sources,
+        context=context,
+        plan=plan,
+        tokens=tokens,
+    )
 
 
 def _launch(
     choice: KernelChoice,
-    context: VerifyOrWriteContext,
+    fold_sources: Callable[..., KernelArray],
     *,
+    context: VerifyOrWriteContext,
     plan: WritePlan,
     tokens: WrittenTokens,
 ) -> None:

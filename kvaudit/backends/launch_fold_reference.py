@@ -1,0 +1,50 @@
+"""`launch_fold` as DESIGN.md 3 words it, for the reference twins; it shares nothing with it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.backends.launch_types import RealKvHashMode, RealKvSource, VerifyOrWriteContext
+from kvaudit.backends.torch_module import torch
+from kvaudit.constants import PARTIAL_READ_BYTES
+from kvaudit.kernels.fold.reference import source_hash
+from kvaudit.kernels.hash.reference import splitmix64
+
+
+def fold_sources(
+    _kernels: object,
+    _arrays: object,
+    *,
+    context: VerifyOrWriteContext,
+    slot_indices: torch.Tensor,
+    num_folded: int,
+) -> NDArray[np.uint64]:
+    """real_kv_hash of each entry: `acc = 0; per source acc = S(acc ^ source_hash)`.
+
+    The arguments and the result are those of `launch_fold.fold_sources`. Entries outside the pool
+    get 0: their hash is never looked at.
+    """
+    if context.real_kv_hash_mode == RealKvHashMode.NONE or not context.real_kv_sources:
+        return np.zeros(0, dtype=np.uint64)
+    real_kv_hashes = np.zeros(slot_indices.shape[0], dtype=np.uint64)
+    for entry, slot in enumerate(slot_indices[:num_folded].tolist()):
+        if not 0 <= slot < context.canary_buf.shape[0]:
+            continue
+        acc = 0
+        for source in context.real_kv_sources:
+            slot_bytes = _slot_bytes(source, slot)
+            if context.real_kv_hash_mode == RealKvHashMode.PARTIAL:
+                slot_bytes = slot_bytes[:PARTIAL_READ_BYTES]
+            else:
+                slot_bytes = slot_bytes[: source.read_bytes]
+            acc = splitmix64(acc ^ source_hash(slot_bytes))
+        real_kv_hashes[entry] = acc
+    return real_kv_hashes
+
+
+def _slot_bytes(source: RealKvSource, slot: int) -> bytes:
+    """All bytes of a slot: row s // page_size from column (s % page_size) * num_bytes_per_token."""
+    row = source.tensor[slot // source.page_size].detach().flatten().view(torch.uint8)
+    column = (slot % source.page_size) * source.num_bytes_per_token
+    return bytes(row[column : column + source.num_bytes_per_token].tolist())
