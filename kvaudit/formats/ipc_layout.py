@@ -2,8 +2,9 @@
 
 The footer and the message headers are flatbuffers. Read here by hand, with every offset checked,
 they give what pyarrow does not tell or tells too late: whether a batch is compressed, how many rows
-there are, and that every buffer lies inside the file and none is counted twice. So a file expands
-to no more than its own size. Only the few fields needed are looked at; pyarrow verifies the rest.
+there are, that every buffer lies inside its batch, and that neither batches nor the buffers of one
+count more bytes than there are. So a file expands to no more than its own size. Only the few fields
+needed are looked at; pyarrow verifies the rest.
 """
 
 from __future__ import annotations
@@ -208,6 +209,9 @@ def _check_batch(whole: _Region, batch: _Table, body_bytes: int) -> int:
     # Compared so that no sum can overflow.
     if ((starts < 0) | (sizes < 0) | (starts > body_bytes) | (sizes > body_bytes - starts)).any():
         raise whole.damaged("a buffer lies outside its batch")
+    # Python's integers: a sum of so many sizes could overflow.
+    if sum(sizes.tolist()) > body_bytes:
+        raise whole.damaged("the buffers of a batch are larger than it is")
     num_rows = batch.number(_BATCH_LENGTH, "<q")
     if num_rows < 0:
         raise whole.damaged("a batch has a negative number of rows")

@@ -120,6 +120,18 @@ def test_batches_that_count_the_same_bytes_twice_are_refused():
     refuse(content, "overlap")
 
 
+def test_columns_that_share_their_bytes_are_refused():
+    """Fifty columns over one buffer would expand a file to fifty times its size."""
+    names = [f"column{number}" for number in range(50)]
+    batch = pa.record_batch({name: pa.array([7] * 64, pa.int64()) for name in names})
+    content = ipc_bytes(batch)
+    body_bytes = 50 * 64 * 8
+    for number in range(50):
+        buffer = content.index(struct.pack("<qq", number * 512, 512))
+        content[buffer : buffer + 16] = struct.pack("<qq", 0, body_bytes)
+    refuse(content, "larger than it is")
+
+
 def test_too_many_rows_and_batches_are_refused(monkeypatch):
     content = bytes(ipc_bytes(batch_of(1, 2), batch_of(3)))
     monkeypatch.setattr(ipc_layout, "MAX_ROWS", 2)
