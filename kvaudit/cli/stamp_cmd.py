@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kvaudit.cli.exit_code import ExitCode
-from kvaudit.cli.options import Backend, BackendName, Expect, Files, Quiet
+from kvaudit.cli.options import Backend, BackendName, Expect, Files
 
 To = Annotated[
     str,
@@ -16,6 +16,15 @@ To = Annotated[
         metavar="DIR",
         envvar="KVAUDIT_TO",
         help="Folder for the stamped copies; made if missing. No input is written to.",
+    ),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        envvar="KVAUDIT_QUIET",
+        help="No progress, and no reminder of what a stamp certifies.",
     ),
 ]
 Combined = Annotated[

@@ -31,13 +31,16 @@ from kvaudit.cli.options import (
 )
 from kvaudit.core.finding import Severity
 
+_EXIT_CODES = ", ".join(f"{code:d} {code.name.lower().replace('_', ' ')}" for code in ExitCode)
+
 # \b keeps the lines of the paragraph below it.
-HELP = """Check dumped KV pools against what they should hold.
+HELP = f"""Check dumped KV pools against what they should hold.
 
 A snapshot says what a pool holds; sequences or a plan beside it say what it should hold. The
 verdict comes first, with how much of each family of checks it covers: index (the tables, no KV
 needed), records (the canary's token, position and chain), bytes (KV bytes or their digests against
-the stamped ones) and identity (content against tokens).
+the stamped ones). Identity (content against tokens) has a place in the reports, but no rule of this
+version judges it: it reads "-".
 
 \b
 A verdict says nothing about:
@@ -52,9 +55,7 @@ A verdict says nothing about:
     them, and they are counted as padding;
   - slot 0 and freed slots: both hold garbage by right.
 
-\b
-Exit codes: 0 clean, 1 violations, 2 usage, 3 input, 4 backend,
-5 incomplete, 70 internal, 130 interrupted, 141 closed pipe.
+Exit codes: {_EXIT_CODES}.
 """
 
 
@@ -93,8 +94,8 @@ def verify(
         request_ids=tuple(request or ()),
         slots=None if slot is None else SlotRanges.parse(slot),
         layers=layers(layer),
-        select=rules(select, option="--select"),
-        ignore=rules(ignore, option="--ignore"),
+        select=rules(select),
+        ignore=rules(ignore),
         fail_on=fail_on,
         exit_zero=exit_zero,
         max_violations=max_violations,

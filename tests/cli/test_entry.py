@@ -96,7 +96,6 @@ def test_help_and_version_leave_with_0(args: list[str]) -> None:
         (["verify", "x", "--require", "all"], "'all' is no family"),
         (["verify", "x", "--slot", "9-2"], "'9-2' runs backwards"),
         (["verify", "x", "--layer", "k"], "'k' is no layer"),
-        (["verify", "x", "--select", "alias"], "'ALIAS' is no rule"),
         (["stamp", "x"], "Missing option '--to'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -9,6 +9,7 @@ import pytest
 from kvaudit import errors
 from kvaudit.cli import entry
 from kvaudit.cli.exit_code import BRANCHES, ExitCode, exit_code_of
+from kvaudit.cli.verify_cmd import HELP
 from kvaudit.errors import KvauditError
 
 
@@ -55,3 +56,9 @@ def test_the_codes_that_need_no_import_are_the_same() -> None:
     assert entry.INTERNAL == ExitCode.INTERNAL
     assert entry.INTERRUPTED == ExitCode.INTERRUPTED
     assert entry.CLOSED_PIPE == ExitCode.CLOSED_PIPE
+
+
+def test_the_help_lists_every_code() -> None:
+    words = " ".join(HELP.split())
+    for code in ExitCode:
+        assert f" {code:d} {code.name.lower().replace('_', ' ')}" in words

@@ -135,6 +135,28 @@ def test_the_audit_can_start_from_a_slot_a_layer_or_a_request(
     assert verify(capsys, damaged, *scope)[0] == code
 
 
+@pytest.mark.parametrize("name", ["KV102", "kv102", "KV1", "slot-out-of-range"])
+def test_rules_are_chosen_by_id_beginning_or_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    dumps.write(tmp_path, owners=dumps.sequences(slots=(2, 3, 4, 400)))
+    chosen = verify(capsys, tmp_path, "--select", name)[1]
+    left_out = verify(capsys, tmp_path, "--ignore", name)[1]
+    assert "KV102 slot-out-of-range" in chosen
+    assert "KV102 slot-out-of-range" not in left_out
+
+
+@pytest.mark.parametrize("option", ["--select", "--ignore"])
+@pytest.mark.parametrize("name", ["alias", "KV1011", "101", "KV-1"])
+def test_a_rule_that_is_none_is_a_usage_error_that_lists_the_rules(
+    clean: Path, capsys: pytest.CaptureFixture[str], option: str, name: str
+) -> None:
+    code, out, err = verify(capsys, clean, option, name)
+    assert (code, out) == (ExitCode.USAGE, "")
+    assert f"{name!r} names no rule" in err
+    assert "KV101" in err
+
+
 def test_an_unknown_request_is_a_usage_error_that_names_the_known_ones(
     clean: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
