@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
+from kvaudit.capture.arguments import check_choice, integer, schema_metadata, slot_ranges, text
 from kvaudit.capture.layouts import KvTensors, Layers, slot_views
 from kvaudit.capture.slot_view import GatheredColumn
 from kvaudit.capture.tables import IntegerLists, Integers, flat_sequences, live_slots, sequence_rows
 from kvaudit.core.kv_column import ArrayColumn, KvColumn
 from kvaudit.core.launch_tag import PoolKind
-from kvaudit.core.layout import SlotRanges
 from kvaudit.core.snapshot import DumpMoment, PoolKey, Snapshot
-from kvaudit.errors import ConfigError, FileUnwritable
+from kvaudit.errors import FileUnwritable
 
 if TYPE_CHECKING:
     from kvaudit.core.sequences import Sequences
@@ -97,10 +97,21 @@ def dump(
         ConfigError: an argument does not fit the others; the message names it.
         FileUnwritable: a file or its folder cannot be written.
     """
-    _check_choice("rows", rows, ("live", "all"))
-    _check_choice("content", content, ("bytes", "digests"))
-    _check_choice("at", at, tuple(DumpMoment))
-    _check_choice("pool_kind", pool_kind, tuple(PoolKind))
+    check_choice("rows", rows, ("live", "all"))
+    check_choice("content", content, ("bytes", "digests"))
+    check_choice("at", at, tuple(DumpMoment))
+    check_choice("pool_kind", pool_kind, tuple(PoolKind))
+    page_size = integer(page_size, "page_size", at_least=1)
+    reserved = slot_ranges(reserved_slots, "reserved_slots")
+    further = schema_metadata(metadata)
+    key = PoolKey(
+        instance=None if instance is None else text(instance, "instance"),
+        group=None if group is None else text(group, "group"),
+        pool=pool_kind,
+        pool_kind=PoolKind(pool_kind),
+        rank=None if rank is None else integer(rank, "rank", at_least=0),
+        step=None if step is None else integer(step, "step", at_least=0),
+    )
     views = slot_views(kv, layout=layout, page_size=page_size, layers=layers)
     num_slots = views[0].num_slots
     sequences = sequence_rows(
@@ -114,25 +125,17 @@ def dump(
         extra_keys=extra_keys,
     )
     row_slots = live_slots(sequences) if rows == "live" else np.arange(num_slots, dtype=np.int64)
-    key = PoolKey(
-        instance=instance,
-        group=group,
-        pool=pool_kind,
-        pool_kind=PoolKind(pool_kind),
-        rank=rank,
-        step=step,
-    )
     columns = {view.name: GatheredColumn(view=view, slots=row_slots) for view in views}
     snapshot = Snapshot(
         slots=row_slots,
         num_slots=num_slots,
         page_size=page_size,
-        reserved_slots=SlotRanges.parse(reserved_slots),
+        reserved_slots=reserved,
         key=key,
         at=DumpMoment(at),
         kv=columns if content == "bytes" else {},
         digests=digest_columns(columns) if content == "digests" else {},
-        metadata={**(metadata or {}), "sequences": sequences_path(path).name},
+        metadata={**further, "sequences": sequences_path(path).name},
     )
     return write_pair(path, snapshot=snapshot, sequences=flat_sequences(sequences, key))
 
@@ -155,7 +158,12 @@ def write_pair(stem: str | Path, *, snapshot: Snapshot, sequences: Sequences) ->
     files = snapshot_path(stem), sequences_path(stem)
     _make_folder(files[0].parent)
     write_sequences(str(files[1]), sequences)
-    write_snapshot(str(files[0]), snapshot)
+    try:
+        write_snapshot(str(files[0]), snapshot)
+    except BaseException:
+        # Whatever snapshot stands there is not the one that these sequences are of.
+        files[1].unlink(missing_ok=True)
+        raise
     return files
 
 
@@ -181,8 +189,3 @@ def digest_columns(columns: Mapping[str, KvColumn]) -> dict[str, ArrayColumn]:
         hashes = backend.fold(column, np.arange(column.num_rows, dtype=np.int64))
         digests[name] = ArrayColumn(name=name, values=hashes.view(np.int64))
     return digests
-
-
-def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise ConfigError(f"{name}: {value!r}", hint=f"use {' or '.join(choices)}")

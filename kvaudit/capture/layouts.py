@@ -9,9 +9,10 @@ as [heads, dim].
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeGuard
 
+from kvaudit.capture.arguments import integer, layer_number
 from kvaudit.capture.slot_view import SlotView
 from kvaudit.errors import ConfigError
 
@@ -23,6 +24,7 @@ KvTensors: TypeAlias = "torch.Tensor | Sequence[LayerKv] | Mapping[int, LayerKv]
 Layers: TypeAlias = Sequence[int] | Literal["all"]
 
 LAYOUT_WORDS: Final = ("layer", "kv", "page", "slot", "head", "dim")
+_PLACES: Final = ("page", "slot")
 _ONLY_DIM_MAY_REPEAT: Final = "dim"
 _HALVES: Final = ("k", "v")
 _FUSED: Final = "kv"
@@ -37,6 +39,8 @@ def parse_layout(layout: str) -> tuple[str, ...]:
     Raises:
         ConfigError: an unknown word, a repeated one, or no `slot`.
     """
+    if not isinstance(layout, str):
+        raise ConfigError(f"layout: {layout!r}", hint=_EXAMPLES)
     words = tuple(layout.split())
     for word, times in Counter(words).items():
         if word not in LAYOUT_WORDS:
@@ -67,8 +71,7 @@ def slot_views(
         ConfigError: naming the argument that does not fit the others.
     """
     words = parse_layout(layout)
-    if page_size < 1:
-        raise ConfigError(f"page_size: {page_size}", hint="give the slots of a page, at least 1")
+    page_size = integer(page_size, "page_size", at_least=1)
     by_layer = dict(_layer_entries(kv, words))
     entry_words = tuple(word for word in words if word != "layer")
     views = [
@@ -85,11 +88,13 @@ def slot_views(
     return views
 
 
-def _wanted(by_layer: Mapping[int, LayerKv], layers: Layers) -> list[int]:
-    if layers == "all":
+def _wanted(by_layer: Mapping[int, LayerKv], layers: object) -> list[int]:
+    if isinstance(layers, str) and layers == "all":
         wanted = sorted(by_layer)
+    elif isinstance(layers, str) or not isinstance(layers, Iterable):
+        raise ConfigError(f"layers: {layers!r}", hint="use 'all', or a list of layers")
     else:
-        wanted = sorted({int(layer) for layer in layers})
+        wanted = sorted({layer_number(layer, "layers") for layer in layers})
         absent = [layer for layer in wanted if layer not in by_layer]
         if absent:
             raise ConfigError(f"layers: kv has no layer {absent[0]}", hint="name layers of kv")
@@ -119,7 +124,7 @@ def _layer_entries(kv: KvTensors, words: tuple[str, ...]) -> Iterator[tuple[int,
             hint="write [(k, v)] for one layer, [first, second] for two fused ones",
         )
     elif isinstance(kv, Mapping):
-        yield from ((int(layer), entry) for layer, entry in kv.items())
+        yield from ((layer_number(layer, "kv"), entry) for layer, entry in kv.items())
     elif isinstance(kv, Sequence):
         yield from enumerate(kv)
     else:
@@ -166,6 +171,11 @@ def _slot_view(
             hint="correct page_size or the order of the words in the layout",
         )
     rank_of_word = {word: rank for rank, word in enumerate(LAYOUT_WORDS)}
+    if 0 in (size for word, size in zip(words, tensor.shape, strict=True) if word not in _PLACES):
+        raise ConfigError(
+            f"{name}: shape {list(tensor.shape)} holds no byte of a token",
+            hint="leave out layers that keep no KV",
+        )
     order = sorted(range(len(words)), key=lambda axis: rank_of_word[words[axis]])
     ordered = _as_integers(tensor.detach(), name).permute(order)
     return SlotView.of(
@@ -179,6 +189,11 @@ def _as_integers(tensor: torch.Tensor, name: str) -> torch.Tensor:
     """The same memory as integers: not every device can index every narrow float type."""
     import torch
 
+    if tensor.is_meta or tensor.layout != torch.strided:
+        raise ConfigError(
+            f"{name}: a tensor on {tensor.device} with the layout {tensor.layout} has no bytes to dump",
+            hint="give the dense tensors that the engine's attention reads",
+        )
     integers = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
     size = tensor.element_size()
     if size not in integers:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kvaudit.capture.arguments import Indexed, indexed, text, texts
 from kvaudit.constants import UNKNOWN_TOKEN
 from kvaudit.core.sequences import Sequences, SequenceState
 from kvaudit.core.snapshot import PoolKey
@@ -103,35 +104,38 @@ def sequence_rows(
             "kv_lens: missing, and page_tables do not say how much of the last page is written",
             hint="give the number of tokens whose KV is written, one a request",
         )
-    num_requests = len(tables)
+    num_requests = len(indexed(tables, table_name))
+    written = None if kv_lens is None else _integers(kv_lens, "kv_lens")
+    ids = range(num_requests) if request_ids is None else indexed(request_ids, "request_ids")
     _check_length("tokens", tokens, num_requests)
-    _check_length("kv_lens", kv_lens, num_requests)
+    _check_length("kv_lens", written, num_requests)
     _check_length("request_ids", request_ids, num_requests)
     _check_length("extra_keys", extra_keys, num_requests)
+    names = texts(ids, "request_ids")
     rows = []
     for request_idx in range(num_requests):
         place = f"{table_name}[{request_idx}]"
         token_ids = (
-            None if tokens is None else _integers(tokens[request_idx], f"tokens[{request_idx}]")
+            None if tokens is None else _tokens(tokens[request_idx], f"tokens[{request_idx}]")
         )
         table = _integers(tables[request_idx], place)
-        kv_len = _kv_len(kv_lens, request_idx, token_ids, table)
-        request_slots = _slots_of(table, kv_len, slots_per_entry, place)
-        _check_slots(request_slots[:kv_len], num_slots, place)
+        kv_len = _kv_len(written, request_idx, token_ids, table)
+        request_slots = _slots_of(table, kv_len, slots_per_entry, num_slots=num_slots, place=place)
+        extra_key = None if extra_keys is None else extra_keys[request_idx]
         rows.append(
             SequenceRow(
-                request_id=str(request_idx if request_ids is None else request_ids[request_idx]),
+                request_id=names[request_idx],
                 tokens=_unknown(kv_len) if token_ids is None else token_ids,
                 slots=request_slots,
                 kv_len=kv_len,
-                extra_key=None if extra_keys is None else extra_keys[request_idx],
+                extra_key=None if extra_key is None else text(extra_key, "extra_keys"),
             )
         )
     return rows
 
 
 def _kv_len(
-    kv_lens: Integers | None,
+    kv_lens: NDArray[np.int64] | None,
     request_idx: int,
     tokens: NDArray[np.int64] | None,
     table: NDArray[np.int64],
@@ -147,7 +151,7 @@ def _kv_len(
 
 
 def _slots_of(
-    table: NDArray[np.int64], kv_len: int, slots_per_entry: int, place: str
+    table: NDArray[np.int64], kv_len: int, slots_per_entry: int, *, num_slots: int, place: str
 ) -> NDArray[np.int64]:
     """Token i's slot is table[i // n] * n + i % n for n slots an entry."""
     entries = -(-kv_len // slots_per_entry)
@@ -156,26 +160,25 @@ def _slots_of(
             f"{place}: {len(table)} entries, but kv_len {kv_len} needs {entries}",
             hint="check kv_lens and page_size, or pass the whole table",
         )
-    if slots_per_entry == 1:
-        return table
     positions = np.arange(kv_len, dtype=np.int64)
-    slots: NDArray[np.int64] = table[positions // slots_per_entry] * slots_per_entry
-    return slots + positions % slots_per_entry
-
-
-def _check_slots(slots: NDArray[np.int64], num_slots: int, place: str) -> None:
-    outside = np.flatnonzero((slots < 0) | (slots >= num_slots))
+    offsets = positions % slots_per_entry
+    pages = table[positions // slots_per_entry]
+    # Compared before they are multiplied: a wild page could wrap around into the pool.
+    outside = np.flatnonzero((pages < 0) | (pages > (num_slots - 1 - offsets) // slots_per_entry))
     if outside.size:
         position = int(outside[0])
+        slot_idx = int(pages[position]) * slots_per_entry + int(offsets[position])
         raise ConfigError(
-            f"{place}: position {position} is in slot {slots[position]}, but the pool has "
+            f"{place}: position {position} is in slot {slot_idx}, but the pool has "
             f"{num_slots} slots",
             hint="check page_size, the layout and kv_lens, or whether the table is of another pool",
         )
+    # A table of slots may go on past kv_len: blocks allocated ahead are evidence.
+    return table if slots_per_entry == 1 else pages * slots_per_entry + offsets
 
 
-def _check_length(name: str, values: Sized | None, num_requests: int) -> None:
-    if values is not None and len(values) != num_requests:
+def _check_length(name: str, values: Indexed[Any] | None, num_requests: int) -> None:
+    if values is not None and len(indexed(values, name)) != num_requests:
         raise ConfigError(
             f"{name}: {len(values)} entries for {num_requests} requests",
             hint="give one entry a request, in the same order",
@@ -184,12 +187,33 @@ def _check_length(name: str, values: Sized | None, num_requests: int) -> None:
 
 def _integers(values: Integers, place: str) -> NDArray[np.int64]:
     """A list, an array or a tensor on any device as shape [n], int64."""
-    host = values.detach().cpu().numpy() if hasattr(values, "detach") else np.asarray(values)
+    host = values.detach().cpu().numpy() if hasattr(values, "detach") else _array(values)
     if host.size == 0:
         return np.empty(0, dtype=np.int64)
-    if host.ndim != 1 or not np.issubdtype(host.dtype, np.integer):
-        raise ConfigError(f"{place}: not a flat list of integers", hint="give one list a request")
+    is_flat = host.ndim == 1 and np.issubdtype(host.dtype, np.integer)
+    if not is_flat or int(host.max()) > np.iinfo(np.int64).max:
+        raise ConfigError(
+            f"{place}: not a flat list of 64-bit integers", hint="give one list a request"
+        )
     return host.astype(np.int64)
+
+
+def _tokens(values: Integers, place: str) -> NDArray[np.int64]:
+    """Token ids, shape [n], int64; -1 where one is unknown."""
+    tokens = _integers(values, place)
+    if tokens.size and int(tokens.min()) < UNKNOWN_TOKEN:
+        raise ConfigError(
+            f"{place}: token {tokens.min()}", hint=f"give {UNKNOWN_TOKEN} for an unknown token"
+        )
+    return tokens
+
+
+def _array(values: object) -> NDArray[Any]:
+    """What numpy makes of the values; None where it makes nothing."""
+    try:
+        return np.asarray(values)
+    except ValueError:  # lists of different lengths
+        return np.array(None)
 
 
 def _unknown(length: int) -> NDArray[np.int64]:

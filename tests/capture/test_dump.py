@@ -159,6 +159,12 @@ def test_a_dump_without_a_live_slot_is_readable(tmp_path: Path) -> None:
         ({"kv_lens": None}, "kv_lens"),
         ({"page_size": 8}, "page_size"),
         ({"layout": "page slot dim"}, "layout"),
+        ({"page_size": 4.0}, "page_size"),
+        ({"reserved_slots": 0}, "reserved_slots"),
+        ({"rank": -1}, "rank"),
+        ({"step": "last"}, "step"),
+        ({"instance": "\ud800"}, "instance"),
+        ({"metadata": {"rank": "3"}}, "metadata"),
         ({"layers": [9]}, "layers"),
         ({"page_tables": [[3], [3, 5]]}, r"page_tables\[0\]"),
         ({"page_tables": [[3, 6], [3, 5]]}, r"page_tables\[0\]"),
@@ -171,6 +177,22 @@ def test_an_argument_that_does_not_fit_leaves_no_file(
         dump(tmp_path / "full", **{**POOL, **REQUESTS, **arguments})
     assert refused.value.hint
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dump_that_fails_on_its_way_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does an earlier dump of that name keep sequences that are not its own."""
+    dump(tmp_path / "full", **POOL, **REQUESTS)
+
+    def device_is_gone(*_: object) -> None:
+        raise RuntimeError("device lost")
+
+    monkeypatch.setattr("kvaudit.capture.slot_view.SlotView.gather", device_is_gone)
+    for stem in ("full", "other"):
+        with pytest.raises(RuntimeError, match="device lost"):
+            dump(tmp_path / stem, **POOL, **REQUESTS)
+    assert [file.name for file in tmp_path.iterdir()] == ["full.snapshot.arrow"]
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

@@ -194,6 +194,14 @@ PAGED = (PAGES, PAGE_SIZE, HEADS, DIM)
             PAGE_SIZE,
             "kv",
         ),
+        ([torch.zeros(PAGED)], "page slot head dim", 4.0, "page_size"),
+        ([torch.zeros(PAGED)], None, PAGE_SIZE, "layout"),
+        ([torch.zeros(PAGED)], ["page", "slot", "head", "dim"], PAGE_SIZE, "layout"),
+        ({"layer0": torch.zeros(PAGED)}, "page slot head dim", PAGE_SIZE, "kv"),
+        ({-1: torch.zeros(PAGED)}, "page slot head dim", PAGE_SIZE, "kv"),
+        ([torch.zeros(*PAGED[:3], 0)], "page slot head dim", PAGE_SIZE, "kv.kv.0"),
+        ([torch.zeros(PAGED, device="meta")], "page slot head dim", PAGE_SIZE, "kv.kv.0"),
+        ([torch.zeros(PAGED).to_sparse()], "page slot head dim", PAGE_SIZE, "kv.kv.0"),
         ([torch.zeros(PAGED, dtype=torch.complex128)], "page slot head dim", PAGE_SIZE, "kv.kv.0"),
     ],
 )
@@ -208,3 +216,10 @@ def test_tensors_that_do_not_fit_the_layout_are_refused_by_name(
 def test_a_layer_that_is_not_there_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"^layers: kv has no layer 7"):
         slot_views([torch.zeros(4, 2)], layout="slot dim", page_size=1, layers=[0, 7])
+
+
+@pytest.mark.parametrize("layers", [None, 0, "none", ["first"], [0.5], [-1]])
+def test_layers_are_whole_numbers(layers: object) -> None:
+    with pytest.raises(ConfigError, match=r"^layers: ") as refused:
+        slot_views([torch.zeros(4, 2)], layout="slot dim", page_size=1, layers=layers)
+    assert refused.value.hint

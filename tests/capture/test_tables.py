@@ -67,6 +67,12 @@ def test_slots_without_lengths_hold_the_tokens_that_have_both() -> None:
     assert live_slots([longer, shorter]).tolist() == [5, 6, 8]
 
 
+def test_requests_and_extra_keys_may_be_named_by_numbers() -> None:
+    rows = rows_of(slots=[[1], [2]], request_ids=torch.tensor([7, 8]), extra_keys=[None, 3])
+    assert [row.request_id for row in rows] == ["7", "8"]
+    assert [row.extra_key for row in rows] == [None, "3"]
+
+
 def test_unknown_tokens_are_minus_one() -> None:
     (row,) = rows_of(slots=[[5, 6, 7]])
     assert row.tokens.tolist() == [-1, -1, -1]
@@ -114,6 +120,19 @@ def test_sequences_keep_every_row_apart() -> None:
         ({"slots": [[1]], "tokens": [["a"]]}, r"tokens\[0\]"),
         ({"slots": [[1]], "kv_lens": [1, 1]}, "kv_lens"),
         ({"slots": [[1]], "kv_lens": [-1]}, r"kv_lens\[0\]"),
+        ({"slots": [[1]], "kv_lens": [0.5]}, "kv_lens"),
+        ({"slots": [[1]], "kv_lens": [None]}, "kv_lens"),
+        ({"slots": [[1]], "kv_lens": 1}, "kv_lens"),
+        ({"slots": {"a": [1]}}, "slots"),
+        ({"slots": iter([[1]])}, "slots"),
+        ({"slots": [[[1], [2, 3]]]}, r"slots\[0\]"),
+        # Times the page size these are slots of the pool, modulo 2^64.
+        ({"page_tables": [[1 << 62]], "kv_lens": [1]}, r"page_tables\[0\]"),
+        ({"slots": [np.array([(1 << 64) - 1], dtype=np.uint64)]}, r"slots\[0\]"),
+        ({"slots": [[1]], "tokens": [[-2]]}, r"tokens\[0\]"),
+        ({"slots": [[1]], "tokens": [[1 << 63]]}, r"tokens\[0\]"),
+        ({"slots": [[1]], "request_ids": {"a"}}, "request_ids"),
+        ({"slots": [[1]], "request_ids": ["\ud800"]}, r"request_ids\[0\]"),
         ({"slots": [[1]], "request_ids": []}, "request_ids"),
         ({"slots": [[1]], "extra_keys": ["a", "b"]}, "extra_keys"),
     ],
