@@ -49,6 +49,7 @@ class CpuBackend(KernelBackend):
     ) -> NDArray[np.uint64]:
         """Source hash of each of the rows of a column; see `core.backend`."""
         hashes = np.zeros(rows.shape, dtype=np.uint64)
+        num_bytes = column.read_bytes if read_bytes is None else read_bytes
         tasks = wanted_windows(column, rows)
         taking = threading.Lock()
         stopped = threading.Event()
@@ -60,7 +61,7 @@ class CpuBackend(KernelBackend):
                         task = next(tasks, None)
                     if task is None:
                         return
-                    self._fold_window(column, task, rows=rows, hashes=hashes)
+                    self._fold_window(column, task, rows=rows, hashes=hashes, num_bytes=num_bytes)
             except BaseException:
                 stopped.set()
                 raise
@@ -75,6 +76,7 @@ class CpuBackend(KernelBackend):
         *,
         rows: NDArray[np.int64],
         hashes: NDArray[np.uint64],
+        num_bytes: int,
     ) -> None:
         data = memory.source_input(task.window.data)
         wanted = memory.signed_input(task.window_rows(rows))
@@ -88,5 +90,5 @@ class CpuBackend(KernelBackend):
                     window_hashes[first:last],
                     1,
                     column.row_bytes,
-                    column.read_bytes,
+                    num_bytes,
                 )

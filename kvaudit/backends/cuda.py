@@ -61,10 +61,13 @@ class CudaBackend(KernelBackend):
         """Whether there is a folder for compiled code; see `core.backend`."""
         return all(cache_folder(kernel) is not None for kernel in _KERNELS)
 
-    def fold(self, column: KvColumn, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+    def fold(
+        self, column: KvColumn, rows: NDArray[np.int64], *, read_bytes: int | None = None
+    ) -> NDArray[np.uint64]:
         """Source hash of each of the rows of a column; see `core.backend`."""
         with self._errors_translated():
             staging = self._staging_for(column)
+            num_bytes = column.read_bytes if read_bytes is None else read_bytes
             hashes = self._to_kernels(np.zeros(rows.shape, dtype=np.uint64))
             for task in wanted_windows(column, rows):
                 task.window.check()
@@ -76,7 +79,7 @@ class CudaBackend(KernelBackend):
                         hashes[task.first : task.last],
                         1,
                         column.row_bytes,
-                        column.read_bytes,
+                        num_bytes,
                     )
                 staging.release()
             staging.stream.synchronize()

@@ -80,7 +80,9 @@ class KernelBackend(ABC):
         )
 
     @abstractmethod
-    def fold(self, column: KvColumn, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+    def fold(
+        self, column: KvColumn, rows: NDArray[np.int64], *, read_bytes: int | None = None
+    ) -> NDArray[np.uint64]:
         """Source hash of each of the rows of a column; see `core.backend`."""
 
     def combine(self, source_hashes: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:

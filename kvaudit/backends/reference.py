@@ -30,9 +30,12 @@ class ReferenceBackend(KernelBackend):
             )
         )
 
-    def fold(self, column: KvColumn, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+    def fold(
+        self, column: KvColumn, rows: NDArray[np.int64], *, read_bytes: int | None = None
+    ) -> NDArray[np.uint64]:
         """Source hash of each of the rows of a column; see `core.backend`."""
         hashes = np.zeros(rows.shape, dtype=np.uint64)
+        num_bytes = column.read_bytes if read_bytes is None else read_bytes
         for task in wanted_windows(column, rows):
             task.window.check()
             self._kernels.launch_fold(
@@ -41,6 +44,6 @@ class ReferenceBackend(KernelBackend):
                 hashes[task.first : task.last],
                 1,
                 column.row_bytes,
-                column.read_bytes,
+                num_bytes,
             )
         return hashes

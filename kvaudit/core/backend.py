@@ -41,14 +41,17 @@ class Backend(Protocol):
         """Compile every kernel that the methods below use, and keep the code if it can be kept."""
         ...
 
-    def fold(self, column: KvColumn, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Source hash of each of the rows of a column, over its read_bytes.
+    def fold(
+        self, column: KvColumn, rows: NDArray[np.int64], *, read_bytes: int | None = None
+    ) -> NDArray[np.uint64]:
+        """Source hash of each of the rows of a column.
 
         Checks the digests of every chunk it reads in the same pass.
 
         Args:
             column: the KV bytes.
             rows: rows to fold, shape [n], int64, strictly ascending.
+            read_bytes: leading bytes of a row to fold; None = the column's own read_bytes.
 
         Returns:
             shape [n], uint64.

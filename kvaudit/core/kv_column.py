@@ -12,8 +12,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kvaudit.constants import PARTIAL_READ_BYTES
-
 WINDOW_BYTES = 4 << 20
 
 
@@ -193,47 +191,3 @@ class ArrayKvColumn:
     def read_rows(self, first_row: int, last_row: int) -> NDArray[np.uint8]:
         """The bytes of rows [first_row, last_row), shape [n, row_bytes], uint8."""
         return self.data[first_row:last_row]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LeadingBytes:
-    """A KvColumn of which only what RealKvHashMode.PARTIAL covers is read.
-
-    Fields:
-        column: the whole column.
-    """
-
-    column: KvColumn
-
-    @property
-    def name(self) -> str:
-        """The column's name."""
-        return self.column.name
-
-    @property
-    def num_rows(self) -> int:
-        """Rows of the column."""
-        return self.column.num_rows
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes a row holds."""
-        return self.column.row_bytes
-
-    @property
-    def read_bytes(self) -> int:
-        """The leading bytes of a row that are folded."""
-        return min(PARTIAL_READ_BYTES, self.column.row_bytes)
-
-    @property
-    def dtype(self) -> str:
-        """Element type as the dumper named it."""
-        return self.column.dtype
-
-    def windows(self) -> Iterator[KvWindow]:
-        """The windows of the whole column."""
-        return self.column.windows()
-
-    def read_rows(self, first_row: int, last_row: int) -> NDArray[np.uint8]:
-        """The bytes of rows [first_row, last_row), shape [n, row_bytes], uint8."""
-        return self.column.read_rows(first_row, last_row)

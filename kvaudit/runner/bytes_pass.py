@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from kvaudit.constants import RealKvHashMode
+from kvaudit.constants import PARTIAL_READ_BYTES, RealKvHashMode
 from kvaudit.core.backend import Backend
-from kvaudit.core.kv_column import LeadingBytes
 from kvaudit.core.launch_tag import KvHalf
 from kvaudit.core.observer import RunObserver
 from kvaudit.core.snapshot import Snapshot, column_half, column_layer
@@ -34,7 +33,7 @@ class BytesResult:
         unstamped: columns with bytes or digests, but neither a stamp nor a share in a combined hash.
         zero_stamps: `stamped.` columns that are zero throughout.
         absent: columns that a stamp or a combined hash needs and the file lacks.
-        combined: expected real_kv_hash by half, shape [num_indices], uint64, by index.
+        combined: halves whose combined hash was recomputed.
         differing_rows: rows where any column differs, shape [num_rows], bool.
         differences: first differing rows of each column that has any, shape [n], int64, ascending.
     """
@@ -45,7 +44,7 @@ class BytesResult:
     unstamped: list[str] = field(default_factory=list)
     zero_stamps: list[str] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)
-    combined: dict[KvHalf, NDArray[np.uint64]] = field(default_factory=dict)
+    combined: list[KvHalf] = field(default_factory=list)
     differing_rows: NDArray[np.bool_]
     differences: dict[str, NDArray[np.int64]] = field(default_factory=dict)
 
@@ -91,24 +90,39 @@ class BytesPass:
     layers: tuple[int, ...] | None
     max_rows: int
 
-    def run(self) -> BytesResult:
-        """Fold what a stamp or a digest asks for, and compare."""
+    def run(self) -> tuple[BytesResult, dict[KvHalf, NDArray[np.uint64]]]:
+        """Fold what a stamp or a digest asks for, and compare.
+
+        Returns:
+            what was found, and the expected real_kv_hash of each half that has one, by index,
+            shape [num_indices], uint64: 8 bytes a slot that the caller may drop.
+        """
         snapshot = self.snapshot
         result = BytesResult(differing_rows=np.zeros(snapshot.num_rows, dtype=np.bool_))
         stamped = self._stamped(result)
         in_combined = self._combinable(result)
-        columns = self._fold_order(stamped, in_combined)
-        self.observer.stage("bytes", sum(self._bytes_of(name) for name in columns))
-        for half, names in in_combined.items():
-            result.combined[half] = self._combine(names, stamped, result)
-        done = {name for names in in_combined.values() for name in names}
-        for name in columns:
-            if name not in done:
-                self._judge(name, stamped, result)
-        covered = done.union(stamped)
+        sources = [name for names in in_combined.values() for name in names]
+        own = self._compared(stamped)
+        if self._is_partial:
+            total = sum(map(self._leading_bytes, sources)) + sum(map(self._bytes_of, own))
+        else:
+            own = [name for name in own if name not in sources]
+            total = sum(map(self._bytes_of, (*sources, *own)))
+        self.observer.stage("bytes", total)
+        combined = {
+            half: self._combine(names, stamped, result) for half, names in in_combined.items()
+        }
+        for name in own:
+            self._judge(name, stamped, result)
         present = {n for n in (*snapshot.kv, *snapshot.digests) if self._selected(n)}
-        result.unstamped = sorted(present - covered, key=column_order)
-        return result
+        result.unstamped = sorted(present.difference(sources, stamped), key=column_order)
+        result.combined = list(combined)
+        return result, combined
+
+    @property
+    def _is_partial(self) -> bool:
+        """Whether a combined hash covers leading bytes alone, so that they are folded apart."""
+        return self.snapshot.real_kv_hash_mode is RealKvHashMode.PARTIAL
 
     def _selected(self, name: str) -> bool:
         return self.layers is None or column_layer(name) in self.layers
@@ -154,32 +168,31 @@ class BytesPass:
             return self._has_content(name)
         return name in self.snapshot.kv
 
-    def _fold_order(
-        self, stamped: set[str], in_combined: dict[KvHalf, tuple[str, ...]]
-    ) -> list[str]:
-        """The columns to look at, each once: those of a combined hash, the stamped, the double."""
-        combined = [name for names in in_combined.values() for name in names]
+    def _compared(self, stamped: set[str]) -> list[str]:
+        """The columns with something to be compared with: a stamp, or digests beside the bytes."""
         double = [n for n in self.snapshot.kv if n in self.snapshot.digests and self._selected(n)]
-        others = sorted(stamped.union(double), key=column_order)
-        return list(dict.fromkeys([*combined, *others]))
+        return sorted(stamped.union(double), key=column_order)
 
     def _bytes_of(self, name: str) -> int:
+        """What judging a column folds."""
         column = self.snapshot.kv.get(name)
-        return 0 if column is None else column.read_bytes * len(self.rows)
+        if column is None:
+            return 0
+        every_row = name in self.snapshot.digests
+        return column.read_bytes * (column.num_rows if every_row else len(self.rows))
+
+    def _leading_bytes(self, name: str) -> int:
+        """What the combined hash of mode partial folds of a column."""
+        return min(PARTIAL_READ_BYTES, self.snapshot.kv[name].row_bytes) * len(self.rows)
 
     def _combine(
         self, names: tuple[str, ...], stamped: set[str], result: BytesResult
     ) -> NDArray[np.uint64]:
         """real_kv_hash of the judged rows from the columns' hashes, by index."""
-        partial = self.snapshot.real_kv_hash_mode is RealKvHashMode.PARTIAL
         running = np.zeros(len(self.rows), dtype=np.uint64)
         for name in names:
-            if partial:
-                if name in stamped:
-                    self._judge(name, stamped, result)
-                leading = LeadingBytes(column=self.snapshot.kv[name])
-                hashes = self.backend.fold(leading, self.rows)
-                result.kv_bytes += leading.read_bytes * len(self.rows)
+            if self._is_partial:
+                hashes = self._leading_hashes(name, result)
             else:
                 hashes = self._judge(name, stamped, result)
             running ^= hashes
@@ -204,15 +217,24 @@ class BytesPass:
         column = self.snapshot.kv.get(name)
         if column is None:
             return _at(self.snapshot.digests[name].read().view(np.uint64), self.rows)
-        self.observer.advance(self._bytes_of(name))
+        self._count(self._bytes_of(name), result)
         if name not in self.snapshot.digests:
-            result.kv_bytes += column.read_bytes * len(self.rows)
             return self.backend.fold(column, self.rows)
         every_row = np.arange(column.num_rows, dtype=np.int64)
         hashes = self.backend.fold(column, every_row)
-        result.kv_bytes += column.read_bytes * column.num_rows
         self._agree(name, hashes)
         return _at(hashes, self.rows)
+
+    def _leading_hashes(self, name: str, result: BytesResult) -> NDArray[np.uint64]:
+        """The hash of the leading bytes of each judged row, shape [n], uint64."""
+        self._count(self._leading_bytes(name), result)
+        column = self.snapshot.kv[name]
+        leading = min(PARTIAL_READ_BYTES, column.row_bytes)
+        return self.backend.fold(column, self.rows, read_bytes=leading)
+
+    def _count(self, num_bytes: int, result: BytesResult) -> None:
+        result.kv_bytes += num_bytes
+        self.observer.advance(num_bytes)
 
     def _agree(self, name: str, hashes: NDArray[np.uint64]) -> None:
         dumped = self.snapshot.digests[name]

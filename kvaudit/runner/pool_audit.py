@@ -13,6 +13,7 @@ from kvaudit.core.backend import Backend
 from kvaudit.core.dataset import AuditedPool
 from kvaudit.core.evidence import CoverageGaps, PoolEvidence
 from kvaudit.core.finding import Finding
+from kvaudit.core.launch_tag import KvHalf
 from kvaudit.core.observer import RunObserver
 from kvaudit.core.planner import window_of
 from kvaudit.core.snapshot import DumpMoment, Snapshot
@@ -90,14 +91,14 @@ class PoolAudit:
             planned=planned,
             never_stamped=never_stamped,
         )
-        bytes_result = self._bytes(space, counter.stampable(planned))
+        bytes_result, combined = self._bytes(space, counter.stampable(planned))
         records = RecordsPass(
             snapshot=snapshot,
             space=space,
             backend=self.backend,
             observer=self.observer,
             sources=sources,
-            combined={} if bytes_result is None else bytes_result.combined,
+            combined=combined,
             never_stamped=None if never_stamped is None else space.by_index(never_stamped),
             max_rows=self.options.max_violations,
         ).run()
@@ -109,9 +110,6 @@ class PoolAudit:
             total += bytes_result.num_differing
         gaps = self._gaps(planned, never_stamped, records=records, bytes_result=bytes_result)
         counts = counter.count(records, bytes_result)
-        if bytes_result is not None:
-            # 8 bytes a slot and half that nothing reads any more: the next pool needs the room.
-            bytes_result.combined.clear()
         return PoolResult(
             snapshot=snapshot,
             expectations=self.expectations,
@@ -124,9 +122,12 @@ class PoolAudit:
             findings=diagnose(self._evidence(gaps), self.rules),
         )
 
-    def _bytes(self, space: RowSpace, stampable: NDArray[np.bool_]) -> BytesResult | None:
+    def _bytes(
+        self, space: RowSpace, stampable: NDArray[np.bool_]
+    ) -> tuple[BytesResult | None, dict[KvHalf, NDArray[np.uint64]]]:
+        """The bytes family, and the combined hashes that the records are judged by."""
         if self.options.skip_bytes:
-            return None
+            return None, {}
         return BytesPass(
             snapshot=self.pool.snapshot,
             space=space,

@@ -44,6 +44,11 @@ def test_fold_equals_the_reference_on_sparse_rows(
     rows = np.array([0, 2, 3, 4, 11, 19])
     np.testing.assert_array_equal(backend.fold(column, rows), ReferenceBackend().fold(column, rows))
     assert sorted(column.checked) == [0, 3, 9, 18]
+    half = read_bytes // 2
+    np.testing.assert_array_equal(
+        backend.fold(column, rows, read_bytes=half),
+        ReferenceBackend().fold(column, rows, read_bytes=half),
+    )
 
 
 @runs_kernels

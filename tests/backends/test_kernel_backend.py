@@ -13,6 +13,7 @@ from kvaudit.backends.cpu import CpuBackend
 from kvaudit.backends.reference import ReferenceBackend
 from kvaudit.constants import CHAIN_ANCHOR, FailReason, LaunchTag
 from kvaudit.core.backend import Backend
+from kvaudit.core.kv_column import ArrayKvColumn
 
 BACKENDS = [
     pytest.param(ReferenceBackend, id="reference"),
@@ -116,3 +117,13 @@ def test_a_backend_says_what_it_is_and_fits_the_port(make_backend: Any) -> None:
     backend: Backend = make_backend()
     assert backend.name in ("reference", "cpu")
     assert backend.device
+
+
+@pytest.mark.parametrize("make", BACKENDS)
+def test_a_fold_of_fewer_bytes_is_that_of_a_column_of_them(make: type[Backend]) -> None:
+    data = np.arange(120, dtype=np.uint8).reshape(3, 40)
+    whole = ArrayKvColumn(name="kv.k.0", data=data, read_bytes=40)
+    leading = ArrayKvColumn(name="kv.k.0", data=data, read_bytes=16)
+    rows = np.array([0, 2])
+    assert make().fold(whole, rows, read_bytes=16).tolist() == make().fold(leading, rows).tolist()
+    assert make().fold(whole, rows).tolist() != make().fold(leading, rows).tolist()

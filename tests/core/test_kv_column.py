@@ -10,7 +10,6 @@ from kvaudit.core.kv_column import (
     ArrayColumn,
     ArrayKvColumn,
     ComputedColumn,
-    LeadingBytes,
 )
 
 
@@ -34,23 +33,6 @@ def test_rows_are_read_without_a_copy() -> None:
     assert (column.num_rows, column.row_bytes) == (4, 8)
     assert np.shares_memory(column.read_rows(1, 3), data)
     assert column.read_rows(1, 3).tolist() == data[1:3].tolist()
-
-
-def test_leading_bytes_read_16_at_most_and_pass_the_rest_on() -> None:
-    data = np.zeros((4, 40), dtype=np.uint8)
-    whole = ArrayKvColumn(name="kv.k.0", data=data, read_bytes=40, dtype="int8")
-    leading = LeadingBytes(column=whole)
-    assert (leading.name, leading.num_rows, leading.row_bytes, leading.dtype) == (
-        "kv.k.0",
-        4,
-        40,
-        "int8",
-    )
-    assert leading.read_bytes == 16
-    assert len(list(leading.windows())) == 1
-    assert leading.read_rows(0, 2).shape == (2, 40)
-    short = ArrayKvColumn(name="kv.k.0", data=data[:, :8], read_bytes=8)
-    assert LeadingBytes(column=short).read_bytes == 8
 
 
 def test_a_computed_column_computes_each_time_it_is_read() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from kvaudit import api
 from kvaudit.constants import FailReason, RealKvHashMode
 from kvaudit.core.coverage import Family
 from kvaudit.core.kv_column import ArrayColumn
@@ -13,6 +14,7 @@ from kvaudit.core.report import Report, Verdict
 from kvaudit.errors import SnapshotInconsistent
 from kvaudit.runner.bytes_pass import column_order
 from tests.helpers import corruptions
+from tests.helpers.watcher import Watcher
 from tests.helpers.worlds import fixture_f
 
 ALL, PARTIAL = RealKvHashMode.ALL, RealKvHashMode.PARTIAL
@@ -62,6 +64,30 @@ def test_a_digest_that_is_not_the_hash_of_its_bytes_is_an_input_error(run) -> No
     with pytest.raises(SnapshotInconsistent) as caught:
         run(world.dataset(snapshot=world.snapshot(digests=broken)))
     assert (caught.value.column, caught.value.row) == ("digest.k.1", 12)
+
+
+@pytest.mark.parametrize("mode", [RealKvHashMode.NONE, PARTIAL, ALL])
+@pytest.mark.parametrize("column", ["kv.k.0", "kv.v.1"])
+def test_digests_beside_the_bytes_are_compared_in_every_mode(run, mode, column: str) -> None:
+    world = fixture_f(mode=mode, row_bytes=32, stamped_columns=("kv.k.0",))
+    digests = world.snapshot(digests_only=True).digests
+    assert run(world.dataset(snapshot=world.snapshot(digests=digests))).verdict is Verdict.CLEAN
+    digests[column].values[7] += 1
+    with pytest.raises(SnapshotInconsistent, match=column):
+        run(world.dataset(snapshot=world.snapshot(digests=digests)))
+
+
+@pytest.mark.parametrize("digests", [False, True], ids=["bytes", "bytes and digests"])
+@pytest.mark.parametrize("stamps", [(), ("kv.k.1",), EVERY], ids=len)
+@pytest.mark.parametrize("mode", [RealKvHashMode.NONE, PARTIAL, ALL])
+def test_the_bytes_announced_are_those_folded(mode, stamps, digests: bool) -> None:
+    world = fixture_f(mode=mode, row_bytes=32, stamped_columns=EVERY[:2], stamps=stamps)
+    changes = {"digests": world.snapshot(digests_only=True).digests} if digests else {}
+    watcher = Watcher()
+    report = api.audit(
+        world.dataset(snapshot=world.snapshot(**changes)), backend="cpu", observer=watcher
+    )
+    assert watcher.stages["bytes"] == (report.timing.kv_bytes,) * 2
 
 
 def test_columns_without_a_stamp_are_counted_and_lower_nothing(run) -> None:
