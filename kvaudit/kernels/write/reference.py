@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,102 +20,100 @@ from kvaudit.kernels.hash.reference import mix3, slot_hash
 from kvaudit.kernels.verify.reference import append_row, count
 
 
-def _entry_ranges(
-    write_offsets: NDArray[np.int64], num_requests: int, num_tokens: int
-) -> Iterator[tuple[int, range]]:
-    """Each request with its entries, [offsets[r], offsets[r + 1]) clamped to the token arrays."""
-    for request in range(num_requests):
-        first = max(0, min(int(write_offsets[request]), num_tokens))
-        last = max(0, min(int(write_offsets[request + 1]), num_tokens))
-        yield request, range(first, last)
+class Entry(NamedTuple):
+    """A token to write; expected: its token and position as the input assert has them, or None."""
+
+    slot: int
+    token: int
+    position: int
+    expected: tuple[int, int] | None
+    real_kv_hash: int
 
 
-def _input_reasons(entry: tuple[int, int], expected: tuple[int, int]) -> FailReason:
-    """Both bits of the input assert; each pair is token, position."""
+class Record(NamedTuple):
+    """What a row says of an entry; a record's first words, in their order."""
+
+    token: int
+    position: int
+    chain_hash: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ring:
+    """Where a launch's rows go; fields as in the contract."""
+
+    violation_ring: NDArray[np.uint64]
+    violation_write_index: NDArray[np.int32]
+    launch_tag: int
+
+    def append(
+        self, slot: int, record: Record, *, expected: tuple[int, int], reasons: FailReason
+    ) -> None:
+        """A row; expected: token, aux."""
+        expected_token, aux = expected
+        token, position, chain_hash = record
+        row = (self.launch_tag, slot, position, token, expected_token, chain_hash, aux, reasons)
+        append_row(self.violation_ring, self.violation_write_index, row)
+
+
+def _input_reasons(entry: Entry, expected: tuple[int, int]) -> FailReason:
+    """Both bits of the input assert; expected: token, position."""
+    expected_token, expected_position = expected
     reasons = FailReason(0)
-    if entry[0] != expected[0]:
+    if entry.token != expected_token:
         reasons |= FailReason.WRITE_TOKEN_MISMATCH
-    if entry[1] != expected[1]:
+    if entry.position != expected_position:
         reasons |= FailReason.WRITE_POSITION_MISMATCH
     return reasons
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Launch:
-    """The arrays of one launch; fields as in the contract."""
-
-    input_ids: NDArray[np.uint64]
-    positions: NDArray[np.uint64]
-    out_cache_loc: NDArray[np.int64]
-    expected_input_tokens: NDArray[np.uint64]
-    expected_input_positions: NDArray[np.uint64]
-    real_kv_hashes: NDArray[np.uint64]
-    asserts_chains: bool
-    canary_records: NDArray[np.uint64]
-    violation_ring: NDArray[np.uint64]
-    violation_write_index: NDArray[np.int32]
-    slot_run_counter: NDArray[np.int64]
-    launch_tag: int
-
-    def append(
-        self, slot: int, record: tuple[int, int, int], expected: tuple[int, int], bits: int
-    ) -> None:
-        """A row of the ring; record: token, position, chain hash; expected: token, aux."""
-        token, position, chain_hash = record
-        row = (self.launch_tag, slot, position, token, expected[0], chain_hash, expected[1], bits)
-        append_row(self.violation_ring, self.violation_write_index, row)
-
-    def assert_input(self, entry: int, slot: int, record: tuple[int, int, int]) -> None:
-        """Token and position against the expected pair."""
-        if self.expected_input_tokens.shape[0] == 0:
-            return
-        expected_token = int(self.expected_input_tokens[entry])
-        expected_position = int(self.expected_input_positions[entry])
-        reasons = FailReason(0)
-        if record[0] != expected_token:
-            reasons |= FailReason.WRITE_TOKEN_MISMATCH
-        if record[1] != expected_position:
-            reasons |= FailReason.WRITE_POSITION_MISMATCH
+def _assert_entry(entry: Entry, record: Record, *, previous: int | None, ring: _Ring) -> None:
+    """The input assert, then the chain assert; previous None: there is no chain to assert."""
+    if entry.expected is not None:
+        reasons = _input_reasons(entry, entry.expected)
         if reasons:
-            self.append(slot, record, (expected_token, expected_position), reasons)
-
-    def assert_chain(self, slot: int, record: tuple[int, int, int], previous: int) -> None:
-        """Position == previous + 1."""
+            ring.append(entry.slot, record, expected=entry.expected, reasons=reasons)
+    if previous is not None:
         following = (previous + 1) & MASK64
-        if record[1] != following:
-            expected = (record[0], following)
-            self.append(slot, record, expected, FailReason.WRITE_POSITION_MISMATCH)
+        if entry.position != following:
+            expected = (entry.token, following)
+            reasons = FailReason.WRITE_POSITION_MISMATCH
+            ring.append(entry.slot, record, expected=expected, reasons=reasons)
 
-    def store(self, entry: int, slot: int, record: tuple[int, int, int]) -> None:
-        """The record, with prev_hash = running, and its combined hash."""
-        real_kv_hash = int(self.real_kv_hashes[entry]) if self.real_kv_hashes.shape[0] else 0
-        self.canary_records[slot, :RECORD_WORDS] = (*record, real_kv_hash)
-        count(self.slot_run_counter, 1)
 
-    def write_request(self, seed: int, entries: range) -> None:
-        """One request's entries, in order."""
-        num_slots = self.canary_records.shape[0]
-        if seed >= num_slots:
-            self.append(seed, (0, 0, 0), (0, 0), FailReason.PREV_SLOT_OUT_OF_RANGE)
-            seed = NO_SEED
-        running = slot_hash(self.canary_records, seed)
-        previous = int(self.canary_records[seed, RECORD_POSITION]) if seed >= 0 else 0
-        asserts_chain = self.asserts_chains and seed >= 0
-        for entry in entries:
-            slot = int(self.out_cache_loc[entry])
-            if slot < 0:
-                continue
-            token, position = int(self.input_ids[entry]), int(self.positions[entry])
-            record = (token, position, running)
-            if slot >= num_slots:
-                self.append(slot, record, (token, position), FailReason.SLOT_OUT_OF_RANGE)
-            else:
-                self.assert_input(entry, slot, record)
-                if asserts_chain:
-                    self.assert_chain(slot, record, previous)
-                self.store(entry, slot, record)
-            previous = position
-            running = mix3(running, token, position)
+def _write_request(
+    seed: int,
+    entries: Iterator[Entry],
+    *,
+    asserts_chains: bool,
+    canary_records: NDArray[np.uint64],
+    ring: _Ring,
+) -> int:
+    """One request's entries, in order; how many were stored."""
+    num_slots = canary_records.shape[0]
+    if seed >= num_slots:
+        reasons = FailReason.PREV_SLOT_OUT_OF_RANGE
+        ring.append(seed, Record(0, 0, 0), expected=(0, 0), reasons=reasons)
+        seed = NO_SEED
+    running = slot_hash(canary_records, seed)
+    asserts_chain = asserts_chains and seed >= 0
+    previous = int(canary_records[seed, RECORD_POSITION]) if asserts_chain else None
+    num_stored = 0
+    for entry in entries:
+        if entry.slot < 0:
+            continue
+        record = Record(entry.token, entry.position, running)
+        if entry.slot >= num_slots:
+            expected = (entry.token, entry.position)
+            reasons = FailReason.SLOT_OUT_OF_RANGE
+            ring.append(entry.slot, record, expected=expected, reasons=reasons)
+        else:
+            _assert_entry(entry, record, previous=previous, ring=ring)
+            canary_records[entry.slot, :RECORD_WORDS] = (*record, entry.real_kv_hash)
+            num_stored += 1
+        previous = entry.position if asserts_chain else None
+        running = mix3(running, entry.token, entry.position)
+    return num_stored
 
 
 def launch_write(
@@ -136,22 +135,31 @@ def launch_write(
     launch_tag: int,
 ) -> None:
     """The contract of `kvaudit.kernels.write`."""
-    launch = _Launch(
-        input_ids=input_ids,
-        positions=positions,
-        out_cache_loc=out_cache_loc,
-        expected_input_tokens=expected_input_tokens,
-        expected_input_positions=expected_input_positions,
-        real_kv_hashes=real_kv_hashes,
-        asserts_chains=bool(enable_chain_position_assert[0] != 0),
-        canary_records=canary_records,
-        violation_ring=violation_ring,
-        violation_write_index=violation_write_index,
-        slot_run_counter=slot_run_counter,
-        launch_tag=launch_tag,
-    )
+
+    def entry_at(idx: int) -> Entry:
+        expected = None
+        if expected_input_tokens.shape[0]:
+            expected = (int(expected_input_tokens[idx]), int(expected_input_positions[idx]))
+        return Entry(
+            slot=int(out_cache_loc[idx]),
+            token=int(input_ids[idx]),
+            position=int(positions[idx]),
+            expected=expected,
+            real_kv_hash=int(real_kv_hashes[idx]) if real_kv_hashes.shape[0] else 0,
+        )
+
+    ring = _Ring(violation_ring, violation_write_index, launch_tag)
+    num_tokens = input_ids.shape[0]
     count(kernel_run_counter, 1)
-    num_requests = max(0, min(int(write_num_valid_reqs[0]), write_seed_slot_indices.shape[0]))
-    for request, entries in _entry_ranges(write_offsets, num_requests, input_ids.shape[0]):
-        if entries:
-            launch.write_request(int(write_seed_slot_indices[request]), entries)
+    for request in range(max(0, min(int(write_num_valid_reqs[0]), len(write_seed_slot_indices)))):
+        first = max(0, min(int(write_offsets[request]), num_tokens))
+        last = max(0, min(int(write_offsets[request + 1]), num_tokens))
+        if first < last:
+            num_stored = _write_request(
+                int(write_seed_slot_indices[request]),
+                map(entry_at, range(first, last)),
+                asserts_chains=bool(enable_chain_position_assert[0] != 0),
+                canary_records=canary_records,
+                ring=ring,
+            )
+            count(slot_run_counter, num_stored)
