@@ -19,7 +19,7 @@ from kvaudit.core.layout import SlotRanges
 from kvaudit.core.plan import PlannedLaunch
 from kvaudit.core.snapshot import Snapshot
 
-MAX_BLOCK_ENTRIES: Final = 1 << 18
+MAX_BLOCK_ENTRIES: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -118,7 +118,8 @@ class SequenceEntries:
     def slot_blocks(self) -> Iterator[NDArray[np.int64]]:
         """The slots of the blocks alone."""
         for run in self._runs():
-            slots = to_kernel_slots(self.sequences.slots[run.at(self._slot_bases)], self.slot_shift)
+            slots = run.pick(self.sequences.slots, self._slot_bases)
+            slots = to_kernel_slots(slots, self.slot_shift)
             yield slots if self.scope.slots is None else slots[self._mask(slots)]
 
     def request_ids_of(self, entry_indices: NDArray[np.int64]) -> list[str | None]:
@@ -148,33 +149,43 @@ class SequenceEntries:
             yield _Run(members=members[low:high], skipped=skipped, lengths=lengths)
 
     def _block(self, run: _Run) -> EntryBlock:
-        slot_at = run.at(self._slot_bases)
-        slots = self.sequences.slots
-        prev_slots = to_kernel_slots(slots[np.maximum(slot_at - 1, 0)], self.slot_shift)
-        heads = run.starts[run.skipped == 0]
-        at_head = self.first_positions[run.members[run.skipped == 0]] == 0
-        # numpy hands out a copy from fancy indexing, so the prefix's own slots stay untouched.
-        prev_slots[heads] = np.where(at_head, NO_PREDECESSOR, PREDECESSOR_UNREACHABLE)
+        slots = run.pick(self.sequences.slots, self._slot_bases)
+        slots = to_kernel_slots(slots, self.slot_shift)
         return EntryBlock(
             entry_indices=run.at(self._entry_offsets),
-            slot_indices=to_kernel_slots(slots[slot_at], self.slot_shift),
-            prev_slot_indices=prev_slots,
+            slot_indices=slots,
+            prev_slot_indices=self._prev_slots(run, slots),
             expected_tokens=self._tokens(run),
             expected_positions=run.at(self.first_positions + self.position_offset),
         )
+
+    def _prev_slots(self, run: _Run, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Predecessors of a run's slots, both in kernel numbering, shape [length], int64."""
+        prev_slots = np.empty_like(slots)
+        prev_slots[1:] = slots[:-1]
+        if run.skipped[0] > 0:
+            # The run begins within a sequence: its predecessor ended the run before.
+            before = self._slot_bases[run.members[0]] + run.skipped[0] - 1
+            before_slot = self.sequences.slots[before : before + 1]
+            prev_slots[:1] = to_kernel_slots(before_slot, self.slot_shift)
+        begins = run.skipped == 0
+        at_head = self.first_positions[run.members[begins]] == 0
+        prev_slots[run.starts[begins]] = np.where(at_head, NO_PREDECESSOR, PREDECESSOR_UNREACHABLE)
+        return prev_slots
 
     def _tokens(self, run: _Run) -> NDArray[np.int64]:
         """Expected tokens of a run; unchecked past either end of the sequence's tokens."""
         tokens = self.sequences.tokens
         if tokens.size == 0:
             return np.full(run.length, NO_EXPECTED_TOKEN, dtype=np.int64)
-        starts = self.sequences.token_offsets
-        at = run.at(starts[:-1] + self.first_positions + self.token_offset)
-        lowest = np.repeat(starts[run.members], run.lengths)
-        end = np.repeat(starts[run.members + 1], run.lengths)
-        known = (at >= lowest) & (at < end)
-        if known.all():
-            return tokens[at]
+        starts, ends = self.sequences.token_offsets[:-1], self.sequences.token_offsets[1:]
+        bases = starts + self.first_positions + self.token_offset
+        first = bases[run.members] + run.skipped
+        lowest, end = starts[run.members], ends[run.members]
+        if (first >= lowest).all() and (first + run.lengths <= end).all():
+            return run.pick(tokens, bases)
+        at = run.at(bases)
+        known = (at >= np.repeat(lowest, run.lengths)) & (at < np.repeat(end, run.lengths))
         return np.where(known, tokens[np.clip(at, 0, tokens.size - 1)], NO_EXPECTED_TOKEN)
 
 
@@ -204,7 +215,24 @@ class _Run:
 
     def at(self, bases: NDArray[np.int64]) -> NDArray[np.int64]:
         """bases[sequence] + the entry's number within its sequence, shape [length], int64."""
-        shifts = bases[self.members] + self.skipped - self.starts
-        indices = np.arange(self.length, dtype=np.int64)
-        indices += np.repeat(shifts, self.lengths) if len(shifts) > 1 else shifts[0]
+        shifts = self._shifts(bases)
+        if _all_equal(shifts):
+            return np.arange(shifts[0], shifts[0] + self.length, dtype=np.int64)
+        indices = np.repeat(shifts, self.lengths)
+        indices += np.arange(self.length, dtype=np.int64)
         return indices
+
+    def pick(self, values: NDArray[np.int64], bases: NDArray[np.int64]) -> NDArray[np.int64]:
+        """values[at(bases)], shape [length], int64; a view where those follow one another."""
+        shifts = self._shifts(bases)
+        if _all_equal(shifts):
+            return values[int(shifts[0]) : int(shifts[0]) + self.length]
+        return values[self.at(bases)]
+
+    def _shifts(self, bases: NDArray[np.int64]) -> NDArray[np.int64]:
+        """at(bases) less the entry's number within the run, for each member; shape [m], int64."""
+        return bases[self.members] + self.skipped - self.starts
+
+
+def _all_equal(values: NDArray[np.int64]) -> bool:
+    return bool((values == values[0]).all())

@@ -46,15 +46,23 @@ class RowSpace:
         0 for padding and for a slot of the pool that the snapshot lacks, -1 for a negative slot,
         past_end for one outside the pool. May share memory with its argument.
         """
-        if kernel_slots.size == 0:
-            return kernel_slots
+        if not self._dense:
+            return self._looked_up(kernel_slots)
         snapshot = self._snapshot
-        if self._dense:
-            first = int(snapshot.slots[0]) + self.slot_shift
-            last = int(snapshot.slots[-1]) + self.slot_shift
-            if kernel_slots.min() >= first and kernel_slots.max() <= last:
-                offset = first - self.row_shift
-                return kernel_slots - offset if offset else kernel_slots
+        first = int(snapshot.slots[0]) + self.slot_shift
+        # As uint64, a slot below the first row's is far above the last row's.
+        from_first = (kernel_slots - first).view(np.uint64)
+        no_row = np.flatnonzero(from_first >= np.uint64(snapshot.num_rows))
+        offset = first - self.row_shift
+        if offset == 0 and no_row.size == 0:
+            return kernel_slots
+        indices = kernel_slots - offset
+        indices[no_row] = self._looked_up(kernel_slots[no_row])
+        return indices
+
+    def _looked_up(self, kernel_slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """`indices_of`, for any slots and rows."""
+        snapshot = self._snapshot
         rows = snapshot.rows_of(to_engine_slots(kernel_slots, self.slot_shift))
         indices: NDArray[np.int64] = np.where(rows >= 0, rows + self.row_shift, 0)
         indices[kernel_slots == PADDING_SLOT] = 0
@@ -93,11 +101,11 @@ class RowSpace:
 
         Record 0 is legal garbage, so it cannot tell a stamped column from an unstamped one.
         """
-        reserved = self._snapshot.reserved_slots.mask(self._snapshot.slots)
+        reserved = self._snapshot.reserved_slots
         for first in range(self.row_shift, self.num_indices, _ROWS_PER_LOOK):
             part = records[first : first + _ROWS_PER_LOOK]
             first_row = first - self.row_shift
-            used = ~reserved[first_row : first_row + len(part)]
+            used = ~reserved.mask(self._snapshot.slots[first_row : first_row + len(part)])
             if part[used].any():
                 return True
         return False

@@ -59,6 +59,18 @@ def test_huge_slots_stay_outside_the_pool() -> None:
         )
 
 
+@pytest.mark.parametrize(("first", "reserved"), [(0, "0"), (2, "0"), (0, "none"), (2, "none")])
+def test_no_slot_is_so_far_outside_a_dense_pool_that_it_comes_round(
+    first: int, reserved: str
+) -> None:
+    snapshot = _snapshot(list(range(first, 16)), reserved=reserved)
+    lowest, highest = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    past_end = RowSpace(snapshot).past_end
+    assert _indices(snapshot, [lowest, highest, 15, lowest + 1, highest - 1]) == (
+        [-1, past_end, past_end - 1, -1, past_end]
+    )
+
+
 def test_an_empty_snapshot_lacks_every_slot() -> None:
     assert _indices(_snapshot([]), [0, 3, 16, -1]) == [0, 0, 1, -1]
 
