@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from kvaudit.core.evidence import CoverageGaps
@@ -22,6 +24,25 @@ def test_slots_never_stamped_are_another() -> None:
     gaps = CoverageGaps(never_stamped_slots=np.array([3, 4]))
     (finding,) = find(evidence_of(fixture_f(), gaps=gaps))
     assert finding.slots == [3, 4]
+
+
+def test_a_slot_never_stamped_comes_with_the_request_that_reads_it() -> None:
+    world = fixture_f()
+    sequences = world.sequences()
+    name, slot = sequences.request_ids[1], int(sequences.slots_of(1)[2])
+    gaps = CoverageGaps(never_stamped_slots=np.array([slot]))
+    (finding,) = find(evidence_of(world, gaps=gaps))
+    assert name in finding.request_ids
+    assert f"position 2 of {name}, was never stamped" in finding.summary
+
+
+def test_a_slot_never_stamped_is_named_without_sequences_too() -> None:
+    gaps = CoverageGaps(never_stamped_slots=np.array([3, 4]))
+    evidence = replace(evidence_of(fixture_f(), gaps=gaps), sequences=None)
+    (finding,) = find(evidence)
+    assert finding.request_ids == []
+    assert finding.summary.startswith("slot 3 ")
+    assert finding.summary.endswith("; 2 slots in all")
 
 
 def test_a_stamped_pool_has_none() -> None:
