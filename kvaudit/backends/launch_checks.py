@@ -35,7 +35,7 @@ def check_context(context: VerifyOrWriteContext) -> None:
     """
     device = device_of(context.canary_buf, "canary_buf")
     check_tensor(
-        context.canary_buf, "canary_buf", torch.uint8, (ANY_LENGTH, ANY_LENGTH), device=device
+        context.canary_buf, "canary_buf", torch.uint8, shape=(ANY_LENGTH, ANY_LENGTH), device=device
     )
     num_slots, stride_bytes = context.canary_buf.shape
     if stride_bytes % WORD_BYTES or stride_bytes < RECORD_BYTES:
@@ -53,14 +53,16 @@ def check_context(context: VerifyOrWriteContext) -> None:
             "its storage"
         )
     ring_shape = (ANY_LENGTH, VIOLATION_FIELDS)
-    check_tensor(context.violation_ring, "violation_ring", torch.int64, ring_shape, device=device)
+    check_tensor(
+        context.violation_ring, "violation_ring", torch.int64, shape=ring_shape, device=device
+    )
     for name, dtype in (
         ("violation_write_index", torch.int32),
         ("slot_run_counter", torch.int64),
         ("kernel_run_counter", torch.int64),
         ("enable_chain_position_assert", torch.int32),
     ):
-        check_tensor(getattr(context, name), name, dtype, (1,), device=device)
+        check_tensor(getattr(context, name), name, dtype, shape=(1,), device=device)
     _check_member("kernel_kind", context.kernel_kind, CanaryLaunchTag)
     _check_member("real_kv_hash_mode", context.real_kv_hash_mode, RealKvHashMode)
     if not isinstance(context.real_kv_sources, Sequence):
@@ -78,15 +80,15 @@ def check_verify_plan(plan: VerifyPlan, *, device: torch.device) -> None:
         ValueError: naming the tensor.
     """
     slots = plan.verify_slot_indices
-    check_tensor(slots, "verify_slot_indices", torch.int64, (ANY_LENGTH,), device=device)
+    check_tensor(slots, "verify_slot_indices", torch.int64, shape=(ANY_LENGTH,), device=device)
     for name in (
         "verify_expected_tokens",
         "verify_expected_positions",
         "verify_prev_slot_indices",
     ):
-        check_tensor(getattr(plan, name), name, torch.int64, slots.shape, device=device)
-    check_tensor(plan.verify_num_valid, "verify_num_valid", torch.int32, (1,), device=device)
-    check_tensor(plan.enable, "enable", torch.int32, (1,), device=device)
+        check_tensor(getattr(plan, name), name, torch.int64, shape=slots.shape, device=device)
+    check_tensor(plan.verify_num_valid, "verify_num_valid", torch.int32, shape=(1,), device=device)
+    check_tensor(plan.enable, "enable", torch.int32, shape=(1,), device=device)
 
 
 def check_write_plan(plan: WritePlan, *, device: torch.device) -> None:
@@ -96,12 +98,12 @@ def check_write_plan(plan: WritePlan, *, device: torch.device) -> None:
         ValueError: naming the tensor.
     """
     seeds = plan.write_seed_slot_indices
-    check_tensor(seeds, "write_seed_slot_indices", torch.int64, (ANY_LENGTH,), device=device)
+    check_tensor(seeds, "write_seed_slot_indices", torch.int64, shape=(ANY_LENGTH,), device=device)
     check_tensor(
-        plan.write_offsets, "write_offsets", torch.int64, (seeds.shape[0] + 1,), device=device
+        plan.write_offsets, "write_offsets", torch.int64, shape=(seeds.shape[0] + 1,), device=device
     )
     check_tensor(
-        plan.write_num_valid_reqs, "write_num_valid_reqs", torch.int32, (1,), device=device
+        plan.write_num_valid_reqs, "write_num_valid_reqs", torch.int32, shape=(1,), device=device
     )
 
 
@@ -109,8 +111,8 @@ def check_tensor(
     tensor: torch.Tensor,
     name: str,
     dtype: torch.dtype,
-    shape: Sequence[int | None],
     *,
+    shape: Sequence[int | None],
     device: torch.device,
 ) -> None:
     """Refuse a tensor of another dtype, shape or device, or one that is not contiguous.

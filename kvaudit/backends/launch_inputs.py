@@ -34,10 +34,10 @@ class WrittenTokens:
         Raises:
             ValueError: naming the tensor.
         """
-        check_tensor(self.input_ids, "input_ids", torch.int64, (ANY_LENGTH,), device=device)
+        check_tensor(self.input_ids, "input_ids", torch.int64, shape=(ANY_LENGTH,), device=device)
         shape = self.input_ids.shape
-        check_tensor(self.positions, "positions", torch.int64, shape, device=device)
-        check_tensor(self.out_cache_loc, "out_cache_loc", torch.int64, shape, device=device)
+        check_tensor(self.positions, "positions", torch.int64, shape=shape, device=device)
+        check_tensor(self.out_cache_loc, "out_cache_loc", torch.int64, shape=shape, device=device)
         for name in ("expected_input_tokens", "expected_input_positions"):
             expected = getattr(self, name)
             if self.enable_write_input_assert and expected is None:
@@ -45,7 +45,7 @@ class WrittenTokens:
             if not self.enable_write_input_assert and expected is not None:
                 raise ValueError(f"{name}: is given, but enable_write_input_assert is not set")
             if expected is not None:
-                check_tensor(expected, name, torch.int64, shape, device=device)
+                check_tensor(expected, name, torch.int64, shape=shape, device=device)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -81,12 +81,16 @@ class PlannedBatch:
             ValueError: naming the tensor or the argument.
         """
         indices = self.req_pool_indices
-        check_tensor(indices, "req_pool_indices", torch.int64, (ANY_LENGTH,), device=device)
+        check_tensor(indices, "req_pool_indices", torch.int64, shape=(ANY_LENGTH,), device=device)
         shape = indices.shape
-        check_tensor(self.prefix_lens, "prefix_lens", torch.int64, shape, device=device)
-        check_tensor(self.extend_seq_lens, "extend_seq_lens", torch.int64, shape, device=device)
+        check_tensor(self.prefix_lens, "prefix_lens", torch.int64, shape=shape, device=device)
+        check_tensor(
+            self.extend_seq_lens, "extend_seq_lens", torch.int64, shape=shape, device=device
+        )
         table_shape = (ANY_LENGTH, ANY_LENGTH)
-        check_tensor(self.req_to_token, "req_to_token", torch.int32, table_shape, device=device)
+        check_tensor(
+            self.req_to_token, "req_to_token", torch.int32, shape=table_shape, device=device
+        )
         if shape[0] > write_req_capacity:
             raise ValueError(
                 f"req_pool_indices: {shape[0]} requests, but write_seed_slot_indices hold "
@@ -104,7 +108,7 @@ class PlannedBatch:
         if self.swa_window_size and mapping is None:
             raise ValueError(f"{name}: is None, but swa_window_size is {self.swa_window_size}")
         if mapping is not None:
-            check_tensor(mapping, name, torch.int64, (ANY_LENGTH,), device=device)
+            check_tensor(mapping, name, torch.int64, shape=(ANY_LENGTH,), device=device)
             # The kernels take an empty map for none.
             if mapping.shape[0] == 0:
                 raise ValueError(f"{name}: is empty; give None where slots stay as they are")
@@ -115,9 +119,9 @@ class PlannedBatch:
         valid_lens = self.req_to_verify_expected_tokens_valid_lens
         check_int64(self.kv_token_id_vs_position_offset, "kv_token_id_vs_position_offset")
         if tokens is not None:
-            check_tensor(tokens, name, torch.int32, (ANY_LENGTH, ANY_LENGTH), device=device)
+            check_tensor(tokens, name, torch.int32, shape=(ANY_LENGTH, ANY_LENGTH), device=device)
             if valid_lens is None:
                 raise ValueError(f"{name}_valid_lens: is None, but {name} is given")
         if valid_lens is not None:
             shape = self.req_pool_indices.shape
-            check_tensor(valid_lens, f"{name}_valid_lens", torch.int64, shape, device=device)
+            check_tensor(valid_lens, f"{name}_valid_lens", torch.int64, shape=shape, device=device)

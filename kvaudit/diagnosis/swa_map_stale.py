@@ -39,7 +39,7 @@ def find(evidence: PoolEvidence) -> list[Finding]:
         (outside, "maps outside the window pool"),
         (doubled, "shares its window slot with another live slot"),
     ):
-        findings += _finding(evidence, held, elements[wrong], targets[wrong], what=what)
+        findings += _finding(evidence, held, elements[wrong], targets=targets[wrong], what=what)
     return findings
 
 
@@ -65,8 +65,8 @@ def _finding(
     evidence: PoolEvidence,
     held: HeldSlots,
     elements: NDArray[np.int64],
-    targets: NDArray[np.int64],
     *,
+    targets: NDArray[np.int64],
     what: str,
 ) -> list[Finding]:
     admitted = evidence.admits_elements(held, elements)

@@ -142,7 +142,9 @@ class ArrowFile:
                 with translated(self.path, name):
                     array = batch.column(self.schema.get_field_index(name))
                     array.validate(full=True)
-                refuse_nulls(self.path, name, array, first_row, whole_rows=name not in nullable)
+                refuse_nulls(
+                    self.path, name, array, first_row=first_row, whole_rows=name not in nullable
+                )
                 column = ColumnBatch(
                     array=array, digests=None if digests is None else digests.get(name)
                 )
@@ -185,7 +187,7 @@ def open_arrow(path: str) -> ArrowFile:
         raise LimitExceeded(
             f"{len(names)} columns; at most {MAX_COLUMNS} are read", path=path, hint=LIMIT_HINT
         )
-    checksummed = _check_schema_digest(source, schema, metadata, layout)
+    checksummed = _check_schema_digest(source, schema, metadata, num_rows=sum(layout.batch_rows))
     kind = _kind_of(metadata, path)
     for name, count in Counter(names).items():
         if count > 1:
@@ -206,14 +208,14 @@ def open_arrow(path: str) -> ArrowFile:
 
 
 def _check_schema_digest(
-    source: FileBytes, schema: pa.Schema, metadata: Mapping[str, str], layout: IpcLayout
+    source: FileBytes, schema: pa.Schema, metadata: Mapping[str, str], *, num_rows: int
 ) -> bool:
     """Whether the file carries digests; the one of its schema is compared."""
     text = metadata.get(DIGESTS_KEY)
     if text is None:
         return False
     expected = _json_object(source, text.encode())
-    found = {"schema": schema_digest(schema, metadata), "rows": sum(layout.batch_rows)}
+    found = {"schema": schema_digest(schema, metadata), "rows": num_rows}
     if expected != found:
         raise corrupt(source, None)
     return True

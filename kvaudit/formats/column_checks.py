@@ -14,7 +14,7 @@ from kvaudit.formats.schema import is_list
 
 
 def refuse_nulls(
-    path: str, name: str, array: pa.Array, first_row: int, *, whole_rows: bool
+    path: str, name: str, array: pa.Array, *, first_row: int, whole_rows: bool
 ) -> None:
     """Refuse null values, within lists too.
 

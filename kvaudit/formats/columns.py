@@ -139,7 +139,9 @@ class FileKvColumn:
                 yield KvWindow(
                     first_row=first_row + first,
                     data=content[first_byte:last_byte].reshape(-1, self.row_bytes),
-                    prove=partial(self._prove, content, pending, first_byte, last_byte),
+                    prove=partial(
+                        self._prove, content, pending, first_byte=first_byte, last_byte=last_byte
+                    ),
                 )
             first_row += len(batch.array)
 
@@ -147,9 +149,10 @@ class FileKvColumn:
         self,
         content: NDArray[np.uint8],
         pending: dict[int, str],
+        next_is_walked: bool,
+        *,
         first_byte: int,
         last_byte: int,
-        next_is_walked: bool,
     ) -> Iterator[int]:
         """`KvWindow.prove` of the bytes [first_byte, last_byte) of one batch.
 

@@ -148,7 +148,7 @@ def _add_companions(files: FileSet, snapshot: FoundFile) -> None:
     pool_key, _ = metadata.pool_key()
     for path in _siblings(snapshot.file.path):
         if not files.has(path):
-            _add_if_companion(files, snapshot.file.path, pool_key, path)
+            _add_if_companion(files, path, snapshot_path=snapshot.file.path, key=pool_key)
 
 
 def _open_named(files: FileSet, snapshot_path: str, *, key: str, name: str) -> FoundFile:
@@ -190,7 +190,7 @@ def _siblings(path: str) -> list[str]:
     return [str(folder / name) for name in names if name.endswith(FILE_SUFFIX)]
 
 
-def _add_if_companion(files: FileSet, snapshot_path: str, key: PoolKey, path: str) -> None:
+def _add_if_companion(files: FileSet, path: str, *, snapshot_path: str, key: PoolKey) -> None:
     """Take in a file beside a snapshot if it holds expectations with its key.
 
     One that cannot be opened is passed over, unless its name says that it belongs to the snapshot.

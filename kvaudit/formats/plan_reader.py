@@ -37,7 +37,7 @@ def read_plan(file: ArrowFile) -> tuple[PlanDump, dict[str, str | int], list[str
     check_tokens = rows.flags("check_verify_expected_token")
     tags = _tags(rows)
     request_ids = rows.text_lists("verify_request_ids")
-    _refuse_unnamed(rows, request_ids, num_valid, np.diff(offsets))
+    _refuse_unnamed(rows, request_ids, num_valid=num_valid, capacities=np.diff(offsets))
     launches = []
     for row in range(rows.num_rows):
         entries = slice(offsets[row], offsets[row + 1])
@@ -73,6 +73,7 @@ def _refuse_uneven(rows: RowReader, lists: dict[str, IntegerLists]) -> None:
 def _refuse_unnamed(
     rows: RowReader,
     request_ids: list[list[str] | None],
+    *,
     num_valid: NDArray[np.int32],
     capacities: NDArray[np.int64],
 ) -> None:

@@ -180,7 +180,9 @@ class RecordsPass:
                 continue
             for block in source.blocks():
                 slots_run += len(block)
-                checked += self._judge_block(launch, block, source_idx, failed, result)
+                checked += self._judge_block(
+                    launch, block, result, source_idx=source_idx, failed=failed
+                )
                 self.observer.advance(len(block))
         result.checked += checked
         result.violations_total += failed.total
@@ -207,9 +209,10 @@ class RecordsPass:
         self,
         launch: _Launch,
         block: EntryBlock,
+        result: RecordsResult,
+        *,
         source_idx: int,
         failed: FailedEntries,
-        result: RecordsResult,
     ) -> int:
         """Judge one block; returns how many entries of it were judged."""
         indices, prev_indices = self._indices(block, result)

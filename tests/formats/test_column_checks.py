@@ -29,24 +29,28 @@ INT64_LIST = pa.list_(pa.int64())
 )
 def test_the_first_null_is_named_by_its_row_in_the_file(array, row):
     with pytest.raises(ValuesInvalid) as caught:
-        refuse_nulls("a.arrow", "c", array, 100, whole_rows=True)
+        refuse_nulls("a.arrow", "c", array, first_row=100, whole_rows=True)
     assert (caught.value.path, caught.value.column, caught.value.row) == ("a.arrow", "c", 100 + row)
     assert caught.value.hint
 
 
 def test_rows_may_be_null_where_the_format_says_so_but_values_in_lists_may_not():
-    refuse_nulls("a.arrow", "c", pa.array(["a", None]), 0, whole_rows=False)
+    refuse_nulls("a.arrow", "c", pa.array(["a", None]), first_row=0, whole_rows=False)
     refuse_nulls(
-        "a.arrow", "c", pa.array([["a"], None], pa.list_(pa.string())), 0, whole_rows=False
+        "a.arrow",
+        "c",
+        pa.array([["a"], None], pa.list_(pa.string())),
+        first_row=0,
+        whole_rows=False,
     )
     with pytest.raises(ValuesInvalid) as caught:
-        refuse_nulls("a", "c", pa.array([None, ["a", None]]), 0, whole_rows=False)
+        refuse_nulls("a", "c", pa.array([None, ["a", None]]), first_row=0, whole_rows=False)
     assert caught.value.row == 1
 
 
 def test_a_null_outside_the_slice_does_not_count():
-    refuse_nulls("a", "c", pa.array([None, 1, 2])[1:], 0, whole_rows=True)
-    refuse_nulls("a", "c", pa.array([[None], [1]], INT64_LIST)[1:], 0, whole_rows=True)
+    refuse_nulls("a", "c", pa.array([None, 1, 2])[1:], first_row=0, whole_rows=True)
+    refuse_nulls("a", "c", pa.array([[None], [1]], INT64_LIST)[1:], first_row=0, whole_rows=True)
 
 
 def kv_array(num_bytes):
