@@ -198,14 +198,14 @@ class BytesPass:
             running ^= hashes
             running = self.backend.combine([running])
         by_index = np.zeros(self.space.num_indices, dtype=np.uint64)
-        by_index[self.rows + self.space.row_shift] = running
+        by_index[_index_of(self.rows, self.space.row_shift)] = running
         return by_index
 
     def _judge(self, name: str, stamped: set[str], result: BytesResult) -> NDArray[np.uint64]:
         """The column's hash of each judged row, shape [n], uint64, compared with its stamp."""
         hashes = self._hashes(name, result)
         if name in stamped and name not in result.differences:
-            stamps = _at(self.snapshot.stamped[name].read().view(np.uint64), self.rows)
+            stamps = self.snapshot.stamped[name].read().view(np.uint64)[_index_of(self.rows)]
             differing = self.rows[hashes != stamps]
             if differing.size:
                 result.differing_rows[differing] = True
@@ -216,14 +216,14 @@ class BytesPass:
         """The digest of each judged row: recomputed where there are bytes, else as dumped."""
         column = self.snapshot.kv.get(name)
         if column is None:
-            return _at(self.snapshot.digests[name].read().view(np.uint64), self.rows)
+            return self.snapshot.digests[name].read().view(np.uint64)[_index_of(self.rows)]
         self._count(self._bytes_of(name), result)
         if name not in self.snapshot.digests:
             return self.backend.fold(column, self.rows)
         every_row = np.arange(column.num_rows, dtype=np.int64)
         hashes = self.backend.fold(column, every_row)
         self._agree(name, hashes)
-        return _at(hashes, self.rows)
+        return hashes[_index_of(self.rows)]
 
     def _leading_hashes(self, name: str, result: BytesResult) -> NDArray[np.uint64]:
         """The hash of the leading bytes of each judged row, shape [n], uint64."""
@@ -249,9 +249,11 @@ class BytesPass:
             )
 
 
-def _at(values: NDArray[np.uint64], rows: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """The values at ascending rows; the values themselves where that is all of them."""
-    return values if len(rows) == len(values) else values[rows]
+def _index_of(rows: NDArray[np.int64], shift: int = 0) -> slice | NDArray[np.int64]:
+    """What picks ascending rows, plus a shift, out of an array: a slice where they are consecutive."""
+    if len(rows) and int(rows[-1] - rows[0]) + 1 == len(rows):
+        return slice(int(rows[0]) + shift, int(rows[-1]) + 1 + shift)
+    return rows + shift
 
 
 def _any_value(values: NDArray[np.int64]) -> bool:
