@@ -56,6 +56,7 @@ def audit(
         InputError: a file is corrupt, or its parts contradict each other.
         BackendError: a demanded backend cannot run, or failed while it ran.
         ConfigError: the options name a request, a layer or a rule that does not exist.
+        SelfCheckFailed: the backend missed a planted bad entry: nothing of the run can be trusted.
     """
     from kvaudit.backends.availability import choose
     from kvaudit.runner.audit import audit as run_audit
@@ -102,6 +103,7 @@ def stamp(
             be written.
         ConfigError: two files would get one name, or a copy would replace an input.
         BackendError: a demanded backend cannot run, or failed while it ran.
+        SelfCheckFailed: the backend missed a planted bad entry; nothing is written.
     """
     from kvaudit.backends.availability import choose
     from kvaudit.formats.plan_writer import write_plan

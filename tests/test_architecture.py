@@ -6,15 +6,22 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+
+from kvaudit import __version__
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "kvaudit"
 MODULES = sorted(path.relative_to(ROOT) for path in PACKAGE.rglob("*.py"))
 MAX_LINES = 400
+MAX_BODY_LINES = 50
+MAX_KERNEL_BODY_LINES = 60
+MAX_POSITIONAL = 3
 
 # A module's test lies elsewhere than the mirror rule says, and why.
 TESTED_ELSEWHERE = {
@@ -52,6 +59,48 @@ def test_every_exemption_from_the_mirror_names_files_that_exist() -> None:
 @pytest.mark.parametrize("module", MODULES, ids=str)
 def test_no_module_is_longer_than_the_limit(module: Path) -> None:
     assert len((ROOT / module).read_text(encoding="utf-8").splitlines()) <= MAX_LINES
+
+
+def _functions(module: Path) -> Iterator[ast.FunctionDef]:
+    """Every function of a module, methods and inner ones included."""
+    for node in ast.walk(ast.parse((ROOT / module).read_text(encoding="utf-8"))):
+        assert not isinstance(node, ast.AsyncFunctionDef)
+        if isinstance(node, ast.FunctionDef):
+            yield node
+
+
+def _body_lines(function: ast.FunctionDef) -> int:
+    """Lines from the first statement to the last; parameters and the docstring count for nothing."""
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return body[-1].end_lineno - body[0].lineno + 1 if body else 0
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_no_function_body_is_longer_than_the_limit(module: Path) -> None:
+    limit = MAX_KERNEL_BODY_LINES if "kernels" in module.parts else MAX_BODY_LINES
+    long = {function.name: _body_lines(function) for function in _functions(module)}
+    assert not {name: lines for name, lines in long.items() if lines > limit}
+
+
+@pytest.mark.parametrize(
+    "module", [module for module in MODULES if "kernels" not in module.parts], ids=str
+)
+def test_no_function_takes_many_positional_parameters(module: Path) -> None:
+    """The kernels' contracts are positional, since compiled calls are."""
+    many = {}
+    for function in _functions(module):
+        named = [*function.args.posonlyargs, *function.args.args]
+        names = [arg.arg for arg in named if arg.arg not in {"self", "cls"}]
+        if len(names) > MAX_POSITIONAL:
+            many[function.name] = names
+    assert not many
+
+
+def test_the_limits_of_functions_are_measured_and_not_only_stated() -> None:
+    long = "\n".join(["def f(a, b, c, d):", *["    a"] * (MAX_BODY_LINES + 1)])
+    [function] = ast.parse(long).body
+    assert _body_lines(function) == MAX_BODY_LINES + 1
+    assert len(function.args.args) > MAX_POSITIONAL
 
 
 def _array_fields() -> Iterator[tuple[str, str, str]]:
@@ -117,3 +166,10 @@ def test_imports_point_downward() -> None:
     lint = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run([lint], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_version_is_written_once() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "version" not in project["project"]
+    assert project["tool"]["hatch"]["version"] == {"path": "kvaudit/__init__.py"}
+    assert metadata.version("kvaudit") == __version__

@@ -141,6 +141,12 @@ def test_ci_runs_the_second_command_of_the_readme_with_the_tests_last() -> None:
     assert steps[-1] == tests
 
 
+def test_the_readme_installs_from_a_checkout_as_nothing_is_released() -> None:
+    installed = re.findall(r"pip install (?:-\S+(?: constraints\.txt)? )*'?([^' \n]+)", README)
+    assert len(installed) >= 3
+    assert {package.partition("[")[0] for package in installed} <= {".", "./kvaudit"}
+
+
 def test_the_help_of_verify_and_the_readme_name_the_blind_spots() -> None:
     verify = screens.screen("verify --help")
     for word in ("without a stamp", "before it was stamped", "token ids", "slot 0", "freed slots"):
