@@ -23,9 +23,10 @@ MAX_OBJECT_ROWS: Final = 1 << 22
 MAX_STRING_BYTES: Final = 1 << 16
 MAX_COLUMN_STRING_BYTES: Final = 1 << 28
 MAX_LIST_VALUES: Final = 1 << 31
-# Numbers that the audit adds up: no sum of a few can leave int64.
+# Numbers that the audit adds up: no sum of a few can leave int64, nor can one over the sequences
+# of a few files.
 MAX_SLOTS: Final = 1 << 32
 MAX_PAGE_SIZE: Final = 1 << 24
-MAX_POSITION: Final = 1 << 48
+MAX_POSITION: Final = 1 << 38
 # Files of one run, folders expanded.
 MAX_FILES: Final = 1 << 14
