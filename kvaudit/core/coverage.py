@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 
 class Family(StrEnum):
@@ -15,6 +15,10 @@ class Family(StrEnum):
     RECORDS = "records"
     BYTES = "bytes"
     IDENTITY = "identity"
+
+
+# The counts that make checked less than due; all other details only explain.
+LOWERING_COUNTS: Final = ("not_in_snapshot", "columns_absent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rich.text import Text
 
-from kvaudit.core.coverage import Coverage, Family
+from kvaudit.core.coverage import LOWERING_COUNTS, Coverage, Family
 from kvaudit.core.report import Report, Verdict
 from kvaudit.render.labels import count_label, percent_label
 from kvaudit.render.lines import heading, line
@@ -79,24 +80,31 @@ def _missed_families(report: Report) -> list[str]:
 
 
 def _missed_entries(coverage: Coverage) -> list[str]:
-    """One sentence a family that was covered in part, with the counted causes."""
+    """A sentence a family that was covered in part, with its causes, and one of what was excused."""
     sentences = []
     for family in Family:
         covered = coverage.families.get(family)
         if covered is None:
             continue
-        causes = ", ".join(
-            f"{count:,} {name.replace('_', ' ')}"
-            for name, count in covered.details.items()
-            if count
-        )
+        causes = [name for name in covered.details if name in LOWERING_COUNTS]
+        others = [name for name in covered.details if name not in LOWERING_COUNTS]
         missed = covered.due - covered.checked
         if missed:
-            because = f": {causes}" if causes else ""
-            sentences.append(f"{family}: {missed:,} of {covered.due:,} not checked{because}")
-        elif causes:
-            sentences.append(f"{family}: {causes}")
+            because = _counts(covered.details, causes)
+            sentences.append(
+                f"{family}: {missed:,} of {covered.due:,} not checked"
+                f"{f': {because}' if because else ''}"
+            )
+        if excused := _counts(covered.details, others if missed else [*causes, *others]):
+            sentences.append(f"{family}: {excused}")
     return sentences
+
+
+def _counts(details: Mapping[str, int], names: Sequence[str]) -> str:
+    """The counts that are not 0: `3 skipped padding, 2 predecessor unreachable`."""
+    return ", ".join(
+        f"{details[name]:,} {name.replace('_', ' ')}" for name in names if details[name]
+    )
 
 
 def _missed_launches(coverage: Coverage) -> list[str]:

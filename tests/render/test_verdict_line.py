@@ -45,6 +45,25 @@ def test_not_checked_counts_the_causes() -> None:
     assert "3,072 of 4,096 slots: no expectation names them" in lines
 
 
+def said(**details: int) -> list[str]:
+    """What is said of a records family of 11 entries, of which 3 are padding."""
+    missed = details.get("not_in_snapshot", 0)
+    records = FamilyCoverage(planned=14, checked=11 - missed, excused=3, details=details)
+    report = replace(reports.CLEAN, coverage=Coverage(families={Family.RECORDS: records}))
+    return [text.plain.strip() for text in not_checked(report)[1:]]
+
+
+def test_only_what_lowers_the_coverage_is_named_as_its_cause() -> None:
+    assert said(skipped_padding=3, predecessor_unreachable=2, not_in_snapshot=1) == [
+        "records: 1 of 11 not checked: 1 not in snapshot",
+        "records: 3 skipped padding, 2 predecessor unreachable",
+    ]
+
+
+def test_what_lowers_nothing_is_counted_by_itself() -> None:
+    assert said(skipped_padding=3, not_in_snapshot=0) == ["records: 3 skipped padding"]
+
+
 def test_a_sentence_is_said_once() -> None:
     report = replace(reports.INCOMPLETE, incomplete_reasons=("pass --expect FILE",) * 2)
     lines = [text.plain.strip() for text in not_checked(report)]
