@@ -27,6 +27,7 @@ __all__ = [
     "DeviceArray",
     "Kernel",
     "Stream",
+    "atomic_add",
     "cuda",
     "device_function",
     "empty_view",
@@ -52,6 +53,7 @@ BLOCK_THREADS = 8 if SIMULATED else 128
 _MIN_BLOCKS = 1 if SIMULATED else 128  # below, numba-cuda warns of an idle device
 _MAX_BLOCKS = 2 if SIMULATED else 4096  # beyond, the grid-stride loops take over
 
+_simulated_adds = threading.Lock()
 _stream: ContextVar[Stream] = ContextVar("kvaudit_cuda_stream", default=0)
 
 
@@ -83,6 +85,21 @@ def _warp_sync() -> None:
 
 
 warp_sync = _block_sync if SIMULATED else device_function(_warp_sync)
+
+
+def _locked_add(array: DeviceArray, index: int, amount: int) -> Any:  # noqa: ANN401 - its dtype's
+    with _simulated_adds:
+        before = array[index]
+        array[index] += amount
+    return before
+
+
+def _atomic_add(array: DeviceArray, index: int, amount: int) -> Any:  # noqa: ANN401 - its dtype's
+    return cuda.atomic.add(array, index, amount)
+
+
+# For device functions that kernels of other modules call: see `_block_sync`.
+atomic_add = _locked_add if SIMULATED else device_function(_atomic_add)
 
 
 @contextmanager

@@ -27,31 +27,44 @@ _PREV_HASH = constants.RECORD_PREV_HASH
 _REAL_KV_HASH = constants.RECORD_REAL_KV_HASH
 _PADDING_SLOT = constants.PADDING_SLOT
 _PREDECESSOR_UNREACHABLE = constants.PREDECESSOR_UNREACHABLE
-_RIGHT = np.uint64(0)
+_ZERO = np.uint64(0)
+_NO_REASONS = np.uint64(0)
 _SLOT_OUT_OF_RANGE = np.uint64(FailReason.SLOT_OUT_OF_RANGE)
 _PREV_SLOT_OUT_OF_RANGE = np.uint64(FailReason.PREV_SLOT_OUT_OF_RANGE)
 
 _judged_token = njit(scalar.judged_token)
 _record_reasons = njit(scalar.record_reasons)
+_store_row = njit(scalar.store_row)
 
 
 @njit
 def append_row(
-    ring, write_index, tag, slot, position, token, expected_token, chain_hash, aux, bits
+    violation_ring,
+    violation_write_index,
+    launch_tag,
+    slot_idx,
+    position,
+    token,
+    expected_token,
+    chain_hash,
+    aux,
+    reasons,
 ):
-    """A row of the ring, stored only where 0 <= seq < capacity; all fields uint64 but slot."""
-    seq = write_index[0]
-    write_index[0] = seq + 1
-    if seq < 0 or seq >= ring.shape[0]:
-        return
-    ring[seq, constants.VIOLATION_TAG] = tag
-    ring[seq, constants.VIOLATION_SLOT] = np.uint64(slot)
-    ring[seq, constants.VIOLATION_STORED_POSITION] = position
-    ring[seq, constants.VIOLATION_STORED_TOKEN] = token
-    ring[seq, constants.VIOLATION_EXPECTED_TOKEN] = expected_token
-    ring[seq, constants.VIOLATION_STORED_CHAIN_HASH] = chain_hash
-    ring[seq, constants.VIOLATION_EXPECTED_AUX] = aux
-    ring[seq, constants.VIOLATION_REASON_BITS] = bits
+    """Take the next row of the ring, and fill it if there is room."""
+    row_idx = violation_write_index[0]
+    violation_write_index[0] = row_idx + 1
+    _store_row(
+        violation_ring,
+        row_idx,
+        launch_tag,
+        slot_idx,
+        position,
+        token,
+        expected_token,
+        chain_hash,
+        aux,
+        reasons,
+    )
 
 
 @njit
@@ -85,7 +98,7 @@ def _judge_rows(
         slot_idx = slot_indices[entry]
         prev_slot_idx = prev_slot_indices[entry]
         if slot_idx == _PADDING_SLOT:
-            reasons = _RIGHT
+            reasons = _NO_REASONS
         elif slot_idx < 0 or slot_idx >= num_slots:
             reasons = _SLOT_OUT_OF_RANGE
         else:
@@ -97,12 +110,12 @@ def _judge_rows(
                 _judged_token(expected_tokens[entry], checks_tokens),
                 expected_positions[entry],
                 _expected_chain_hash(canary_records, slot_idx, prev_slot_idx),
-                real_kv_hashes[entry] if real_kv_hashes.shape[0] else _RIGHT,
+                real_kv_hashes[entry] if real_kv_hashes.shape[0] else _ZERO,
             )
             if prev_slot_idx >= num_slots:
                 reasons |= _PREV_SLOT_OUT_OF_RANGE
         reason_bits[entry] = reasons
-        num_violations += reasons != _RIGHT
+        num_violations += reasons != _NO_REASONS
     return num_violations
 
 
@@ -115,18 +128,18 @@ def _append_rows(
     reason_bits,
     violation_ring,
     violation_write_index,
-    tag,
+    launch_tag,
     checks_tokens,
     num_entries,
 ):
     """A row of the ring for every entry with bits, in entry order."""
     num_slots = canary_records.shape[0]
     for entry in range(num_entries):
-        bits = np.uint64(reason_bits[entry])
-        if bits == _RIGHT:
+        reasons = np.uint64(reason_bits[entry])
+        if reasons == _NO_REASONS:
             continue
         slot_idx = slot_indices[entry]
-        token = position = chain_hash = aux = _RIGHT
+        token = position = chain_hash = aux = _ZERO
         if slot_idx >= 0 and slot_idx < num_slots:
             token = canary_records[slot_idx, _TOKEN]
             position = canary_records[slot_idx, _POSITION]
@@ -135,14 +148,14 @@ def _append_rows(
         append_row(
             violation_ring,
             violation_write_index,
-            tag,
+            launch_tag,
             slot_idx,
             position,
             token,
             _judged_token(expected_tokens[entry], checks_tokens),
             chain_hash,
             aux,
-            bits,
+            reasons,
         )
 
 
@@ -211,7 +224,7 @@ def launch_verify(
             bits,
             violation_ring,
             violation_write_index,
-            np.uint64(launch_tag),
+            launch_tag,
             checks_tokens,
             num_active,
         )

@@ -10,7 +10,7 @@ import numpy as np
 
 from kvaudit import constants
 from kvaudit.constants import FailReason
-from kvaudit.kernels.cuda_module import cuda, device_function, kernel, launch
+from kvaudit.kernels.cuda_module import atomic_add, cuda, device_function, kernel, launch
 from kvaudit.kernels.hash.numba_cuda import slot_hash
 from kvaudit.kernels.verify import scalar
 
@@ -18,29 +18,22 @@ _PADDING_SLOT = constants.PADDING_SLOT
 _PREDECESSOR_UNREACHABLE = constants.PREDECESSOR_UNREACHABLE
 _SLOT_OUT_OF_RANGE = np.uint64(FailReason.SLOT_OUT_OF_RANGE)
 _PREV_SLOT_OUT_OF_RANGE = np.uint64(FailReason.PREV_SLOT_OUT_OF_RANGE)
-_RIGHT = np.uint64(0)
+_NO_REASONS = np.uint64(0)
 _ZERO = np.uint64(0)
 _TOKEN = constants.RECORD_TOKEN
 _POSITION = constants.RECORD_POSITION
 _PREV_HASH = constants.RECORD_PREV_HASH
 _REAL_KV_HASH = constants.RECORD_REAL_KV_HASH
-_ROW_TAG = constants.VIOLATION_TAG
-_ROW_SLOT = constants.VIOLATION_SLOT
-_ROW_POSITION = constants.VIOLATION_STORED_POSITION
-_ROW_TOKEN = constants.VIOLATION_STORED_TOKEN
-_ROW_EXPECTED_TOKEN = constants.VIOLATION_EXPECTED_TOKEN
-_ROW_CHAIN_HASH = constants.VIOLATION_STORED_CHAIN_HASH
-_ROW_AUX = constants.VIOLATION_EXPECTED_AUX
-_ROW_REASONS = constants.VIOLATION_REASON_BITS
 
 _judged_token = device_function(scalar.judged_token)
 _record_reasons = device_function(scalar.record_reasons)
+_store_row = device_function(scalar.store_row)
 
 
 @device_function
-def store_row(
+def append_row(
     violation_ring,
-    row_idx,
+    violation_write_index,
     launch_tag,
     slot_idx,
     position,
@@ -50,17 +43,20 @@ def store_row(
     aux,
     reasons,
 ):
-    """Fill a row of the ring if it is inside; row_idx is what the write index gave."""
-    if row_idx < 0 or row_idx >= violation_ring.shape[0]:
-        return
-    violation_ring[row_idx, _ROW_TAG] = np.uint64(launch_tag)
-    violation_ring[row_idx, _ROW_SLOT] = np.uint64(slot_idx)
-    violation_ring[row_idx, _ROW_POSITION] = position
-    violation_ring[row_idx, _ROW_TOKEN] = token
-    violation_ring[row_idx, _ROW_EXPECTED_TOKEN] = expected_token
-    violation_ring[row_idx, _ROW_CHAIN_HASH] = chain_hash
-    violation_ring[row_idx, _ROW_AUX] = aux
-    violation_ring[row_idx, _ROW_REASONS] = reasons
+    """Take the next row of the ring, and fill it if there is room."""
+    row_idx = atomic_add(violation_write_index, 0, 1)
+    _store_row(
+        violation_ring,
+        row_idx,
+        launch_tag,
+        slot_idx,
+        position,
+        token,
+        expected_token,
+        chain_hash,
+        aux,
+        reasons,
+    )
 
 
 @device_function
@@ -104,7 +100,7 @@ def _verify_kernel(
         )
         position = token = chain_hash = aux = _ZERO
         if slot_idx == _PADDING_SLOT:
-            reasons = _RIGHT
+            reasons = _NO_REASONS
         elif slot_idx < 0 or slot_idx >= num_slots:
             reasons = _SLOT_OUT_OF_RANGE
         else:
@@ -127,11 +123,10 @@ def _verify_kernel(
                 reasons |= _PREV_SLOT_OUT_OF_RANGE
         if reason_bits.shape[0] > 0:
             reason_bits[entry_idx] = np.uint32(reasons)
-        if reasons != _RIGHT:
-            row_idx = cuda.atomic.add(violation_write_index, 0, 1)
-            store_row(
+        if reasons != _NO_REASONS:
+            append_row(
                 violation_ring,
-                row_idx,
+                violation_write_index,
                 launch_tag,
                 slot_idx,
                 position,

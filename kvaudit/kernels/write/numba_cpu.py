@@ -6,34 +6,23 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from kvaudit import constants
-from kvaudit.constants import FailReason
 from kvaudit.kernels.array_forms import read_only, widened_rows
 from kvaudit.kernels.compilation import compiled
 from kvaudit.kernels.hash.numba_cpu import mix3, slot_hash
 from kvaudit.kernels.verify.numba_cpu import append_row
 from kvaudit.kernels.write import scalar
 
-_TOKEN = constants.RECORD_TOKEN
-_POSITION = constants.RECORD_POSITION
-_PREV_HASH = constants.RECORD_PREV_HASH
-_REAL_KV_HASH = constants.RECORD_REAL_KV_HASH
-_NO_SEED = np.int64(constants.NO_SEED)
-_NOTHING = np.uint64(0)
-_SLOT_OUT_OF_RANGE = np.uint64(FailReason.SLOT_OUT_OF_RANGE)
-_PREV_SLOT_OUT_OF_RANGE = np.uint64(FailReason.PREV_SLOT_OUT_OF_RANGE)
-
-_input_reasons = njit(scalar.input_reasons)
-_chain_reasons = njit(scalar.chain_reasons)
-_next_position = njit(scalar.next_position)
-
-
-@njit
-def _store(canary_records, slot_idx, token, position, running, real_kv_hash):
-    canary_records[slot_idx, _TOKEN] = token
-    canary_records[slot_idx, _POSITION] = position
-    canary_records[slot_idx, _PREV_HASH] = running
-    canary_records[slot_idx, _REAL_KV_HASH] = real_kv_hash
+_write_request = njit(
+    scalar.make_write_request(
+        slot_hash,
+        mix3,
+        append_row,
+        njit(scalar.make_chain_seed(append_row)),
+        njit(scalar.make_assert_input(append_row)),
+        njit(scalar.make_assert_chain(append_row)),
+        njit(scalar.store_record),
+    )
+)
 
 
 @compiled
@@ -49,70 +38,34 @@ def _write_requests(
     real_kv_hashes,
     asserts_chains,
     canary_records,
-    ring,
-    write_index,
-    tag,
+    violation_ring,
+    violation_write_index,
+    launch_tag,
 ):
     """Stamp all requests; returns the stored entries."""
-    num_slots = canary_records.shape[0]
     num_tokens = input_ids.shape[0]
     num_stored = 0
-    for request in range(num_requests):
-        first = max(0, min(write_offsets[request], num_tokens))
-        last = max(0, min(write_offsets[request + 1], num_tokens))
-        if first >= last:
+    for req_idx in range(num_requests):
+        first_entry = max(0, min(write_offsets[req_idx], num_tokens))
+        last_entry = max(0, min(write_offsets[req_idx + 1], num_tokens))
+        if first_entry >= last_entry:
             continue
-        seed = seed_slot_indices[request]
-        if seed >= num_slots:
-            bits = _PREV_SLOT_OUT_OF_RANGE
-            append_row(
-                ring, write_index, tag, seed, _NOTHING, _NOTHING, _NOTHING, _NOTHING, _NOTHING, bits
-            )
-            seed = _NO_SEED
-        running = slot_hash(canary_records, seed)
-        asserts_chain = asserts_chains and seed >= 0
-        previous = canary_records[seed, _POSITION] if seed >= 0 else _NOTHING
-        for entry in range(first, last):
-            slot = out_cache_loc[entry]
-            if slot < 0:
-                continue
-            token = input_ids[entry]
-            position = positions[entry]
-            if slot >= num_slots:
-                bits = _SLOT_OUT_OF_RANGE
-                append_row(
-                    ring, write_index, tag, slot, position, token, token, running, position, bits
-                )
-            else:
-                if expected_tokens.shape[0]:
-                    wanted = expected_tokens[entry]
-                    aux = expected_positions[entry]
-                    bits = _input_reasons(token, position, wanted, aux)
-                    if bits:
-                        append_row(
-                            ring,
-                            write_index,
-                            tag,
-                            slot,
-                            position,
-                            token,
-                            wanted,
-                            running,
-                            aux,
-                            bits,
-                        )
-                if asserts_chain:
-                    bits = _chain_reasons(position, previous)
-                    aux = _next_position(previous)
-                    if bits:
-                        append_row(
-                            ring, write_index, tag, slot, position, token, token, running, aux, bits
-                        )
-                real_kv_hash = real_kv_hashes[entry] if real_kv_hashes.shape[0] else _NOTHING
-                _store(canary_records, slot, token, position, running, real_kv_hash)
-                num_stored += 1
-            previous = position
-            running = mix3(running, token, position)
+        num_stored += _write_request(
+            first_entry,
+            last_entry,
+            seed_slot_indices[req_idx],
+            input_ids,
+            positions,
+            out_cache_loc,
+            expected_tokens,
+            expected_positions,
+            real_kv_hashes,
+            asserts_chains,
+            canary_records,
+            violation_ring,
+            violation_write_index,
+            launch_tag,
+        )
     return num_stored
 
 
@@ -153,5 +106,5 @@ def launch_write(
         widened_rows(canary_records, writeable=True),
         violation_ring,
         violation_write_index,
-        np.uint64(launch_tag),
+        launch_tag,
     )
