@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
+from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,12 +17,15 @@ import torch
 from kvaudit.cli.app import app
 from kvaudit.cli.entry import run
 from kvaudit.cli.exit_code import ExitCode
+from kvaudit.core.snapshot import PoolKey
 from kvaudit.diagnosis.registry import RULES as REGISTRY
+from tests.helpers import dumps
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CLI = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 CALLS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+REPORT = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
 RULES = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
 
 
@@ -68,6 +74,36 @@ def test_every_rule_of_the_program_is_described_and_no_other() -> None:
     assert sorted(described) == sorted(
         (rule.id, rule.name, str(rule.severity)) for rule in REGISTRY
     )
+
+
+def _keys(value: object, path: str = "") -> Iterator[str]:
+    """Every key of a JSON document, as `tags[].tag`; a rule's own evidence is one value."""
+    if isinstance(value, dict) and not path.endswith("evidence"):
+        for name, item in value.items():
+            below = re.sub(
+                r"^coverage\.(index|records|bytes|identity)(?=$|\.(planned|checked|ratio)$)",
+                "coverage.*",
+                f"{path}.{name}".removeprefix("."),
+            )
+            if not isinstance(item, dict) or below in {"coverage.*", "findings[].evidence"}:
+                yield below
+            yield from _keys(item, f"{path}.{name}".removeprefix("."))
+    elif isinstance(value, list) and value and isinstance(value[0], dict):
+        for item in value:
+            yield from _keys(item, f"{path}[]")
+
+
+def test_every_key_of_the_json_report_is_described_and_no_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The damaged capture has every kind of row, and a slot outside the pool gives a finding."""
+    dumps.write(tmp_path, owners=dumps.sequences(slots=(2, 3, 4, 400)))
+    found = {f"inputs[].{part.name}" for part in fields(PoolKey)}
+    for folder in (str(ROOT / "examples" / "smollm2-damaged"), str(tmp_path)):
+        assert run(["verify", folder, "--format", "json", "-q"]) == ExitCode.VIOLATIONS
+        found |= set(_keys(json.loads(capsys.readouterr().out)))
+    described = re.findall(r"^\| `([^`]+)` \|", REPORT, flags=re.MULTILINE)
+    assert sorted(described) == sorted(found)
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").glob("*.md")))
