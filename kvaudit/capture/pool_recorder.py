@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kvaudit.capture.arguments import integer
 from kvaudit.capture.dump import Content, digest_columns
 from kvaudit.capture.layouts import KvTensors, slot_views
 from kvaudit.capture.slot_view import GatheredColumn
@@ -97,12 +98,17 @@ class _Tracked:
     prompt_len: int = -1
     state: SequenceState = SequenceState.RUNNING
 
+    @property
+    def kv_len(self) -> int:
+        """Positions whose KV is written."""
+        return self.first_position + len(self.slots)
+
     def row(self) -> SequenceRow:
         return SequenceRow(
             request_id=self.request_id,
             tokens=self.tokens,
             slots=self.slots,
-            kv_len=self.first_position + len(self.slots),
+            kv_len=self.kv_len,
             start_position=self.first_position,
             prompt_len=self.prompt_len,
             state=self.state,
@@ -155,7 +161,7 @@ class PoolRecorder:
     def before_forward(self, rows: Sequence[PoolRow], key: PoolKey) -> None:
         """Note what the forward will write, and save what it overwrites; key: of the last step."""
         for row in rows:
-            self._check_slots(row.slots, row.request_id)
+            self._check_table(row.slots, row.positions.stop, row.request_id)
         self._pending = [row for row in rows if len(row.slots)]
         self._save_given_away(
             [row.chain().slots for row in self._pending],
@@ -180,17 +186,20 @@ class PoolRecorder:
         *,
         known_tokens: NDArray[np.int64] | None,
         slots: NDArray[np.int64] | None,
+        kv_len: int | None,
     ) -> None:
-        """The request's tokens or table as the engine has them now; None leaves them."""
+        """The request's tokens, table or length as the engine has them now; None leaves them."""
         tracked = self._live.get(request_id)
         if tracked is None:
             return
         if known_tokens is not None:
             tracked.tokens = known_tokens
+        end = tracked.kv_len if kv_len is None else integer(kv_len, "kv_len", at_least=0)
         if slots is not None:
-            self._check_slots(slots, request_id)
-            tracked.first_position += len(tracked.slots) - len(slots)
+            self._check_table(slots, end, request_id)
+            tracked.first_position = end - len(slots)
             tracked.slots = slots
+        tracked.slots = tracked.slots[: max(0, end - tracked.first_position)]
 
     def copy_slots(
         self, src: NDArray[np.int64], dst: NDArray[np.int64], *, step: int, key: PoolKey
@@ -268,6 +277,15 @@ class PoolRecorder:
         for tracked, lost in touched:
             tracked.keep_before(lost)
         self._finished = [tracked for tracked in self._finished if len(tracked.slots)]
+
+    def _check_table(self, slots: NDArray[np.int64], end: int, request_id: str) -> None:
+        """A table ends with the position before `end`: what was allocated ahead is not its part."""
+        self._check_slots(slots, request_id)
+        if len(slots) > end:
+            raise ConfigError(
+                f"{request_id}: {len(slots)} slots for {end} positions",
+                hint="leave out the slots that were allocated ahead",
+            )
 
     def _check_slots(self, slots: NDArray[np.int64], place: str) -> None:
         num_slots = self._views[0].num_slots

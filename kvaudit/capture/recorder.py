@@ -143,9 +143,19 @@ class Recorder:
         *,
         known_tokens: Sequence[int] | None = None,
         slots: PoolTables | None = None,
+        kv_len: int | None = None,
     ) -> None:
-        """Tokens or table of a request as the engine has them now, such as after sampling, or
-        after a finished block was replaced by an equal one. What is not given stays as it was.
+        """What the engine has of a request now, such as after sampling, after a finished block was
+        replaced by an equal one, or after drafted tokens were rejected. What is not given stays.
+
+        Args:
+            request_id: the request; nothing happens if it has no slots or was forgotten.
+            known_tokens: prompt and output from position 0 on.
+            slots: its table, up to position kv_len - 1; by pool name where there are several pools.
+            kv_len: positions whose KV counts; those past it were rejected and are no longer judged.
+
+        Raises:
+            ConfigError: a slot is outside its pool, or the table is longer than kv_len.
         """
         with self._lock:
             for name, (_, recorder) in self._pools.items():
@@ -153,6 +163,7 @@ class Recorder:
                     request_id,
                     known_tokens=None if known_tokens is None else _int64(known_tokens),
                     slots=None if slots is None else self._table(slots, name),
+                    kv_len=kv_len,
                 )
 
     def copy_slots(self, src: PoolTables, dst: PoolTables) -> None:

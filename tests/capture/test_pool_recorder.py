@@ -140,7 +140,7 @@ def test_a_live_request_is_never_saved_away(pool: RecordedPool) -> None:
 
 def test_updates_of_a_request_that_is_not_live_are_ignored(pool: RecordedPool) -> None:
     recorder = PoolRecorder(pool, content="bytes")
-    recorder.update("nobody", known_tokens=np.array([1]), slots=np.array([4]))
+    recorder.update("nobody", known_tokens=np.array([1]), slots=np.array([4]), kv_len=None)
     recorder.forget("nobody")
     assert dumped(recorder).sequences.num_sequences == 0
 
@@ -150,6 +150,35 @@ def test_slots_past_the_pool_are_refused(pool: RecordedPool) -> None:
     run(recorder, row("a", range(1), [4]))
     outside = np.array([16])
     with pytest.raises(ConfigError, match=r"^a: slot 16 of pool FULL"):
-        recorder.update("a", known_tokens=None, slots=outside)
+        recorder.update("a", known_tokens=None, slots=outside, kv_len=None)
     with pytest.raises(ConfigError, match=r"^dst: slot 16 of pool FULL"):
         recorder.copy_slots(np.array([4]), outside, step=1, key=KEY)
+
+
+def test_rejected_positions_are_no_longer_judged(pool: RecordedPool) -> None:
+    recorder = PoolRecorder(pool, content="bytes")
+    run(recorder, row("a", range(5), [4, 5, 6, 7, 8]))
+    recorder.update("a", known_tokens=np.array([0, 10, 20, 99]), slots=None, kv_len=3)
+    sequences = dumped(recorder).sequences
+    assert (sequences.kv_lens.tolist(), sequences.slots_of(0).tolist()) == ([3], [4, 5, 6])
+    run(recorder, row("a", range(3, 4), [4, 5, 6, 7], tokens=np.array([0, 10, 20, 30])), step=2)
+    assert dumped(recorder).sequences.slots_of(0).tolist() == [4, 5, 6, 7]
+
+
+def test_a_shorter_table_ends_at_the_length_given_with_it(pool: RecordedPool) -> None:
+    recorder = PoolRecorder(pool, content="bytes")
+    run(recorder, row("a", range(5), [4, 5, 6, 7, 8]))
+    recorder.update("a", known_tokens=None, slots=np.array([4, 5, 9]), kv_len=3)
+    sequences = dumped(recorder).sequences
+    assert (sequences.start_positions.tolist(), sequences.kv_lens.tolist()) == ([0], [3])
+    assert sequences.slots_of(0).tolist() == [4, 5, 9]
+
+
+def test_a_table_with_slots_allocated_ahead_is_refused(pool: RecordedPool) -> None:
+    """It would shift every position."""
+    recorder = PoolRecorder(pool, content="bytes")
+    with pytest.raises(ConfigError, match="a: 4 slots for 3 positions"):
+        recorder.before_forward([row("a", range(3), [4, 5, 6, 7])], KEY)
+    run(recorder, row("a", range(3), [4, 5, 6]))
+    with pytest.raises(ConfigError, match="a: 4 slots for 3 positions"):
+        recorder.update("a", known_tokens=None, slots=np.array([4, 5, 6, 7]), kv_len=None)
