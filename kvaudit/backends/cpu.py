@@ -17,7 +17,7 @@ from kvaudit.kernels.hash import numba_cpu as hash_kernels
 from kvaudit.kernels.row_threads import num_threads, run_rows
 from kvaudit.kernels.verify import numba_cpu as verify_kernels
 
-KERNELS = (*fold_kernels.KERNELS, *hash_kernels.KERNELS, *verify_kernels.KERNELS)
+KERNELS = (*fold_kernels.KERNELS, *hash_kernels.KERNELS, *verify_kernels.AUDIT_KERNELS)
 
 
 class CpuBackend(KernelBackend):
