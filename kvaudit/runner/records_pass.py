@@ -111,11 +111,11 @@ class RecordsPass:
     def run(self) -> RecordsResult:
         """Judge every entry of every tag."""
         result = RecordsResult(disabled_launches=self._disabled_launches())
-        by_column: dict[str, list[LaunchTag]] = {}
-        for tag in sorted(self._sources_by_tag()):
+        by_tag, by_column = self._sources_by_tag(), dict[str, list[LaunchTag]]()
+        for tag in sorted(by_tag):
             by_column.setdefault(column_of(tag), []).append(tag)
-        entries = sum(source.num_entries for source in self.sources)
-        self.observer.stage("records", entries * sum(len(tags) for tags in by_column.values()))
+        used = [idx for indices in by_tag.values() for idx in indices]
+        self.observer.stage("records", sum(self.sources[idx].num_entries for idx in used))
         for column, tags in by_column.items():
             self._judge_column(column, tags, result)
         result.tags.sort(key=lambda counters: LaunchTag[counters.tag])
@@ -152,10 +152,12 @@ class RecordsPass:
             result.planned += entries
             if records is None:
                 result.not_in_snapshot += entries
+                self.observer.advance(entries)
             elif stamped:
                 self._judge_tag(self._launch(tag, records), by_tag[tag], result)
             else:
                 result.unstamped += entries
+                self.observer.advance(entries)
 
     def _launch(self, tag: LaunchTag, records: NDArray[np.int64]) -> _Launch:
         """What a tag's records must carry as real_kv_hash."""
@@ -177,6 +179,7 @@ class RecordsPass:
         for source_idx in source_indices:
             source = self.sources[source_idx]
             if not source.enabled:
+                self.observer.advance(source.num_entries)
                 continue
             for block in source.blocks():
                 slots_run += len(block)

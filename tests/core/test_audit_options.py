@@ -1,15 +1,27 @@
-"""The defaults of an audit."""
+"""The defaults of an audit: those of the library and of the command are one."""
 
 from __future__ import annotations
 
+import pytest
+
+from kvaudit import api
+from kvaudit.cli.entry import run
+from kvaudit.cli.exit_code import ExitCode
 from kvaudit.core.audit_options import AuditOptions
-from kvaudit.core.finding import Severity
+from kvaudit.core.report import Report
+from tests.helpers.worlds import fixture_f
 
 
-def test_by_default_all_of_what_is_planned_must_be_checked_and_errors_fail() -> None:
-    options = AuditOptions()
-    assert options.require is None
-    assert options.min_coverage == 100.0
-    assert options.fail_on is Severity.ERROR
-    assert not options.skip_bytes
-    assert not options.exit_zero
+def test_the_command_without_options_asks_for_what_the_library_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+    audit = api.audit
+
+    def noted(_dataset: object, *, backend: str, options: AuditOptions, **_: object) -> Report:
+        asked.append((backend, options))
+        return audit(fixture_f().dataset(), backend="reference", options=options)
+
+    monkeypatch.setattr(api, "audit", noted)
+    assert run(["verify", "examples/smollm2-clean", "-q"]) == ExitCode.CLEAN
+    assert asked == [("auto", AuditOptions())]
