@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvaudit.constants import CHAIN_ANCHOR
-from kvaudit.kernels.hash.reference import mix3
+from kvaudit.kernels.hash.reference import splitmix64_mix3
 from tests.helpers import hand_oracle
 from tests.helpers.vectors import vector_cases
 from tests.kernels.implementations import IMPLEMENTATIONS, IN_SIMULATOR, REFERENCE, WRAPS
@@ -330,7 +330,7 @@ def test_verify_of_many_entries_equals_the_reference(implementation):
     num_entries = 40 if IN_SIMULATOR else 70_000
     records = generator.integers(0, 3, (97, 4)).tolist()
     for slot in range(1, 97):
-        records[slot][2] = mix3(*(records[slot - 1][word] for word in (2, 0, 1)))
+        records[slot][2] = splitmix64_mix3(*(records[slot - 1][word] for word in (2, 0, 1)))
     slots = generator.integers(1, 97, num_entries)
     launch = verify_launch(
         records=records,

@@ -28,7 +28,7 @@ HOST_PROGRAM = """
 extern "C" {
 std::uint64_t splitmix64(std::uint64_t value) { return kvaudit::splitmix64(value); }
 
-std::uint64_t mix3(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+std::uint64_t splitmix64_mix3(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   return kvaudit::splitmix64_mix3(a, b, c);
 }
 
@@ -76,7 +76,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     u64, i64 = ctypes.c_uint64, ctypes.c_int64
     for name, argument_types in {
         "splitmix64": [u64],
-        "mix3": [u64, u64, u64],
+        "splitmix64_mix3": [u64, u64, u64],
         "slot_hash": [ctypes.c_void_p, i64, i64],
         "fold": [ctypes.c_char_p, i64],
     }.items():
@@ -94,7 +94,9 @@ def test_cpp_mixer_gives_the_pinned_anchor(library):
 @given(first=words, second=words, third=words)
 def test_cpp_mixer_agrees_with_the_reference(library, first, second, third):
     assert library.splitmix64(first) == reference.splitmix64(first)
-    assert library.mix3(first, second, third) == reference.mix3(first, second, third)
+    assert library.splitmix64_mix3(first, second, third) == reference.splitmix64_mix3(
+        first, second, third
+    )
 
 
 @given(

@@ -87,7 +87,7 @@ def test_fold_keeps_its_prefetched_tile_in_registers():
     assert "bar.warp.sync" in ptx
 
 
-@pytest.mark.parametrize("name", ["splitmix64", "mix3"])
+@pytest.mark.parametrize("name", ["splitmix64", "splitmix64_mix3"])
 def test_hash_alone_shifts_unsigned_words(name):
     function = _kernel("hash", name).py_func
     num_words = function.__code__.co_argcount

@@ -32,7 +32,7 @@ _UNROLLED_WORDS = 16
 _BYTES_PER_TASK = 1 << 20
 _COMBINE_ROWS_PER_TASK = 1 << 16
 
-_NO_HASH = np.uint64(0)
+_ZERO = np.uint64(0)
 
 _slot_column = njit(scalar.slot_column)
 _bytes_word = njit(scalar.bytes_word)
@@ -84,7 +84,7 @@ def _fold_words(
             slot_idx = slot_indices[first_entry + min(lane, num_lanes - 1)]
             start = _slot_start(slot_idx, num_rows, row_words, page_size, num_words_per_token)
             starts[lane] = max(start, 0)
-            chains[lane] = _NO_HASH
+            chains[lane] = _ZERO
         for first_word in range(0, num_words, _TILE_WORDS):
             tile_words = min(_TILE_WORDS, num_words - first_word)
             # A whole tile has constant counts: on memory past the cache that is a third faster.
@@ -102,7 +102,7 @@ def _fold_words(
         for lane in range(num_lanes):
             slot_idx = slot_indices[first_entry + lane]
             start = _slot_start(slot_idx, num_rows, row_words, page_size, num_words_per_token)
-            source_hashes[first_entry + lane] = chains[lane] if start >= 0 else _NO_HASH
+            source_hashes[first_entry + lane] = chains[lane] if start >= 0 else _ZERO
 
 
 @compiled
@@ -120,7 +120,7 @@ def _fold_bytes(
     num_slots = source_bytes.shape[0] * page_size
     for entry in range(first, last):
         slot_idx = slot_indices[entry]
-        chain = _NO_HASH
+        chain = _ZERO
         if slot_idx >= 0 and slot_idx < num_slots:
             row = slot_idx // page_size
             column = _slot_column(slot_idx, page_size, num_bytes_per_token)

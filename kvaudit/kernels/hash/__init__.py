@@ -3,7 +3,7 @@
 `launch_hash(canary_records, slot_indices, slot_hashes)`
 
 Decides per entry: a negative slot is a chain head and gives CHAIN_ANCHOR; any other slot s gives
-mix3(prev_hash, token, position) of record s (DESIGN.md 3).
+splitmix64_mix3(prev_hash, token, position) of record s (DESIGN.md 3).
 
 Inputs:
     canary_records: shape [num_slots, >= 4], uint64, words token, position, prev_hash, real_kv_hash

@@ -17,8 +17,8 @@ from kvaudit.kernels.row_threads import run_rows
 _ROWS_PER_TASK = 1 << 15
 
 splitmix64 = njit(scalar.splitmix64)
-mix3 = njit(scalar.make_mix3(splitmix64))
-slot_hash = njit(scalar.make_slot_hash(mix3))
+splitmix64_mix3 = njit(scalar.make_splitmix64_mix3(splitmix64))
+slot_hash = njit(scalar.make_slot_hash(splitmix64_mix3))
 
 
 @compiled

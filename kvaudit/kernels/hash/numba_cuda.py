@@ -6,8 +6,8 @@ from kvaudit.kernels.cuda_module import cuda, device_function, kernel, launch
 from kvaudit.kernels.hash import scalar
 
 splitmix64 = device_function(scalar.splitmix64)
-mix3 = device_function(scalar.make_mix3(splitmix64))
-slot_hash = device_function(scalar.make_slot_hash(mix3))
+splitmix64_mix3 = device_function(scalar.make_splitmix64_mix3(splitmix64))
+slot_hash = device_function(scalar.make_slot_hash(splitmix64_mix3))
 
 
 @kernel

@@ -29,7 +29,7 @@ def splitmix64(value: int) -> int:
     return x ^ (x >> SPLITMIX64_SHIFT_3)
 
 
-def mix3(first: int, second: int, third: int) -> int:
+def splitmix64_mix3(first: int, second: int, third: int) -> int:
     """`h = S(a); h = S(h ^ b); h = S(h ^ c)`; operands of either sign, taken modulo 2^64."""
     h = splitmix64(first)
     h = splitmix64(h ^ (second & MASK64))
@@ -37,11 +37,11 @@ def mix3(first: int, second: int, third: int) -> int:
 
 
 def slot_hash(canary_records: NDArray[np.uint64], slot_idx: int) -> int:
-    """mix3(prev_hash, token, position) of a record; S(0xC0FFEE1234567890) of a negative slot."""
+    """The link of a record to its successor; S(0xC0FFEE1234567890) of a negative slot."""
     if slot_idx < 0:
         return splitmix64(CHAIN_ANCHOR_INPUT)
     record: NDArray[Any] = canary_records[slot_idx]
-    return mix3(
+    return splitmix64_mix3(
         int(record[RECORD_PREV_HASH]), int(record[RECORD_TOKEN]), int(record[RECORD_POSITION])
     )
 

@@ -28,25 +28,25 @@ def splitmix64(value):
     return mixed ^ (mixed >> _SHIFT_3)
 
 
-def make_mix3(compiled_splitmix64):
-    """The body of mix3, over a compiled splitmix64."""
+def make_splitmix64_mix3(compiled_splitmix64):
+    """The body of splitmix64_mix3, over a compiled splitmix64."""
 
-    def mix3(first, second, third):
+    def splitmix64_mix3(first, second, third):
         hashed = compiled_splitmix64(first)
         hashed = compiled_splitmix64(hashed ^ second)
         return compiled_splitmix64(hashed ^ third)
 
-    return mix3
+    return splitmix64_mix3
 
 
-def make_slot_hash(compiled_mix3):
-    """The body of slot_hash, over a compiled mix3."""
+def make_slot_hash(compiled_splitmix64_mix3):
+    """The body of slot_hash, over a compiled splitmix64_mix3."""
 
     def slot_hash(canary_records, slot_idx):
         # slot_idx: int64, below the number of records.
         if slot_idx < 0:
             return _CHAIN_ANCHOR
-        return compiled_mix3(
+        return compiled_splitmix64_mix3(
             canary_records[slot_idx, _PREV_HASH],
             canary_records[slot_idx, _TOKEN],
             canary_records[slot_idx, _POSITION],

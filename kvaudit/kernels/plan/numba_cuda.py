@@ -25,7 +25,7 @@ _NO_SEED = np.int64(constants.NO_SEED)
 _NO_EXPECTED_TOKEN = np.int64(constants.NO_EXPECTED_TOKEN)
 _OUT_OF_TABLE_SLOT = np.int64(constants.OUT_OF_TABLE_SLOT)
 _PADDING_REQUEST = constants.PADDING_REQUEST
-_NOTHING = np.int64(0)
+_ZERO = np.int64(0)
 # Two counts a thread.
 _SCAN_BYTES = 2 * BLOCK_THREADS * np.dtype(np.int64).itemsize
 
@@ -56,7 +56,7 @@ def _scan_block(counts, thread_idx):
     """Replace each count by the sum up to and with it; every thread of the block takes part."""
     distance = 1
     while distance < BLOCK_THREADS:
-        before = counts[thread_idx - distance] if thread_idx >= distance else _NOTHING
+        before = counts[thread_idx - distance] if thread_idx >= distance else _ZERO
         cuda.syncthreads()
         counts[thread_idx] += before
         cuda.syncthreads()
@@ -65,7 +65,7 @@ def _scan_block(counts, thread_idx):
 
 @device_function
 def _sum_before(scanned_counts, thread_idx):
-    return scanned_counts[thread_idx - 1] if thread_idx > 0 else _NOTHING
+    return scanned_counts[thread_idx - 1] if thread_idx > 0 else _ZERO
 
 
 @kernel
@@ -88,12 +88,12 @@ def _plan_scan_kernel(
     write_counts = shared[BLOCK_THREADS:]
     thread_idx = cuda.threadIdx.x
     num_rows = req_pool_indices.shape[0]
-    verify_total = _NOTHING
-    write_total = _NOTHING
+    verify_total = _ZERO
+    write_total = _ZERO
     for first_row in range(0, num_rows, BLOCK_THREADS):
         row_idx = first_row + thread_idx
-        verify_count = _NOTHING
-        write_count = _NOTHING
+        verify_count = _ZERO
+        write_count = _ZERO
         if row_idx < num_rows:
             req_pool_idx = req_pool_indices[row_idx]
             verify_count = _num_verify_entries(req_pool_idx, prefix_lens[row_idx], swa_window_size)

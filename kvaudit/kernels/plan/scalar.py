@@ -12,7 +12,7 @@ from kvaudit import constants
 _PADDING_REQUEST = constants.PADDING_REQUEST
 _NO_EXPECTED_TOKEN = np.int64(constants.NO_EXPECTED_TOKEN)
 _OUT_OF_TABLE_SLOT = np.int64(constants.OUT_OF_TABLE_SLOT)
-_NOTHING = np.int64(0)
+_ZERO = np.int64(0)
 
 
 def num_verify_entries(req_pool_idx, prefix_len, swa_window_size):
@@ -21,17 +21,17 @@ def num_verify_entries(req_pool_idx, prefix_len, swa_window_size):
     A padding row asks for none.
     """
     if req_pool_idx == _PADDING_REQUEST or prefix_len <= 0:
-        return _NOTHING
+        return _ZERO
     if swa_window_size == 0:
         return prefix_len
-    return max(_NOTHING, min(prefix_len, swa_window_size))
+    return max(_ZERO, min(prefix_len, swa_window_size))
 
 
 def num_write_entries(req_pool_idx, extend_seq_len):
     """Entries that a row writes; a padding row writes none. int64."""
     if req_pool_idx == _PADDING_REQUEST:
-        return _NOTHING
-    return max(_NOTHING, extend_seq_len)
+        return _ZERO
+    return max(_ZERO, extend_seq_len)
 
 
 def is_inside(table, req_pool_idx, column):

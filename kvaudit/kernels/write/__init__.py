@@ -26,7 +26,7 @@ and per entry, in order:
     chain assert        position != previous + 1: a row of its own, WRITE_POSITION_MISMATCH
                         (expected token = token, aux = previous + 1)
     store               (token, position, running, real_kv_hashes[entry]); slot_run_counter += 1
-    advance             previous = position; running = mix3(running, token, position)
+    advance             previous = position; running = splitmix64_mix3(running, token, position)
 
 Rows carry the written position, token and running as stored position, token and chain hash. The
 ring is `verify`'s.

@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from kvaudit.kernels.array_forms import read_only, widened_rows
 from kvaudit.kernels.compilation import compiled
-from kvaudit.kernels.hash.numba_cpu import mix3, slot_hash
+from kvaudit.kernels.hash.numba_cpu import slot_hash, splitmix64_mix3
 from kvaudit.kernels.verify.numba_cpu import append_row
 from kvaudit.kernels.write import scalar
 
 _write_request = njit(
     scalar.make_write_request(
         slot_hash,
-        mix3,
+        splitmix64_mix3,
         append_row,
         njit(scalar.make_chain_seed(append_row)),
         njit(scalar.make_assert_input(append_row)),

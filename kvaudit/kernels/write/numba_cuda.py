@@ -7,14 +7,14 @@ folded before, by all threads: `real_kv_hashes` comes in.
 from __future__ import annotations
 
 from kvaudit.kernels.cuda_module import cuda, device_function, kernel, launch
-from kvaudit.kernels.hash.numba_cuda import mix3, slot_hash
+from kvaudit.kernels.hash.numba_cuda import slot_hash, splitmix64_mix3
 from kvaudit.kernels.verify.numba_cuda import append_row
 from kvaudit.kernels.write import scalar
 
 _write_request = device_function(
     scalar.make_write_request(
         slot_hash,
-        mix3,
+        splitmix64_mix3,
         append_row,
         device_function(scalar.make_chain_seed(append_row)),
         device_function(scalar.make_assert_input(append_row)),

@@ -16,7 +16,7 @@ from kvaudit.constants import (
     RECORD_WORDS,
     FailReason,
 )
-from kvaudit.kernels.hash.reference import mix3, slot_hash
+from kvaudit.kernels.hash.reference import slot_hash, splitmix64_mix3
 from kvaudit.kernels.verify.reference import append_row, count
 
 
@@ -112,7 +112,7 @@ def _write_request(
             canary_records[entry.slot, :RECORD_WORDS] = (*record, entry.real_kv_hash)
             num_stored += 1
         previous = entry.position if asserts_chain else None
-        running = mix3(running, entry.token, entry.position)
+        running = splitmix64_mix3(running, entry.token, entry.position)
     return num_stored
 
 

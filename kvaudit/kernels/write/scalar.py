@@ -127,7 +127,7 @@ def make_chain_seed(compiled_append_row):
 
 def make_write_request(
     compiled_slot_hash,
-    compiled_mix3,
+    compiled_splitmix64_mix3,
     compiled_append_row,
     compiled_chain_seed,
     compiled_assert_input,
@@ -210,7 +210,7 @@ def make_write_request(
                 )
                 num_stored += 1
             previous = position
-            running = compiled_mix3(running, token, position)
+            running = compiled_splitmix64_mix3(running, token, position)
         return num_stored
 
     return write_request
