@@ -25,12 +25,14 @@ StrPath = str | os.PathLike[str]
 def open(paths: Iterable[StrPath], *, expect: Iterable[StrPath] = ()) -> Dataset:  # noqa: A001 - `api.open` reads as what it does
     """Read snapshots with what they should hold.
 
+    Of several pools, one whose own files cannot be used is left out; `Dataset.left_out` says why.
+
     Args:
         paths: snapshots, their sequences and plans, or folders of them.
         expect: sequences or plans that replace the search for companions.
 
     Raises:
-        InputError: a file cannot be used, or there is no snapshot among them.
+        InputError: there is no snapshot among them, or no pool can be audited.
     """
     from kvaudit.formats.dataset import open_dataset
 
@@ -46,6 +48,8 @@ def audit(
 ) -> Report:
     """Check every pool of a dataset against its expectations.
 
+    Of several pools, one that turns out corrupt is left out; `Report.left_out` says why.
+
     Args:
         dataset: what `open` returned.
         backend: `auto`, `cuda`, `cpu` or `reference`; a named one is a demand.
@@ -53,7 +57,7 @@ def audit(
         observer: told of progress; None = nobody.
 
     Raises:
-        InputError: a file is corrupt, or its parts contradict each other.
+        InputError: no pool can be audited: a file is corrupt, or its parts contradict each other.
         BackendError: a demanded backend cannot run, or failed while it ran.
         ConfigError: the options name a request, a layer or a rule that does not exist.
         SelfCheckFailed: the backend missed a planted bad entry: nothing of the run can be trusted.
@@ -99,7 +103,7 @@ def stamp(
         the files written.
 
     Raises:
-        InputError: a file is corrupt, nothing says what a snapshot should hold, or a copy cannot
+        InputError: a file cannot be used, nothing says what a snapshot should hold, or a copy cannot
             be written.
         ConfigError: two files would get one name, or a copy would replace an input.
         BackendError: a demanded backend cannot run, or failed while it ran.
@@ -112,6 +116,8 @@ def stamp(
     from kvaudit.runner.self_check import prepare
     from kvaudit.runner.stamp import stamp as run_stamp
 
+    if dataset.left_out:
+        raise dataset.left_out[0]
     observer = SilentObserver() if observer is None else observer
     chosen, _ = choose(backend, kv_bytes=_kv_bytes(dataset.pools), num_entries=0)
     prepare(chosen, observer)

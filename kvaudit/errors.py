@@ -80,6 +80,10 @@ class InputError(KvauditError):
         ]
         return ": ".join([", ".join(places), self.message] if places else [self.message])
 
+    def left_out_note(self, path: str) -> str:
+        """What a report says beside a file that this error leaves out of the audit."""
+        return f"not audited: {self.message if self.path == path else self}"
+
 
 class FileUnreadable(InputError):
     """A file is missing, is not a file, may not be read, or went away while it was read."""

@@ -10,10 +10,12 @@ import pytest
 
 from kvaudit import api
 from kvaudit.constants import RealKvHashMode
+from kvaudit.core.audit_options import AuditOptions
 from kvaudit.core.coverage import Family
 from kvaudit.core.dataset import Dataset
 from kvaudit.core.report import Verdict
-from kvaudit.errors import BackendNotInstalled, ConfigError, FileCorrupt, NoDevice
+from kvaudit.core.snapshot import PoolKey
+from kvaudit.errors import BackendNotInstalled, ConfigError, FileCorrupt, NoDevice, NotArrow
 from kvaudit.formats.plan_writer import write_plan
 from kvaudit.formats.sequences_writer import write_sequences
 from kvaudit.formats.snapshot_writer import write_snapshot
@@ -84,6 +86,72 @@ def test_a_corrupt_file_is_an_input_error_and_no_violation(tmp_path: Path) -> No
     path.write_bytes(bytes(data))
     with pytest.raises(FileCorrupt):
         api.audit(api.open([folder]), backend="cpu")
+
+
+def _two_ranks(folder: Path, *, damaged: World, corrupt: str = "") -> Path:
+    """Rank 0 as it is given, and rank 1 with a byte of a column changed after it was written."""
+    folder.mkdir()
+    for rank, world in enumerate([damaged, _stamped()]):
+        world.key = PoolKey(rank=rank)
+        write_snapshot(folder / f"r{rank}.snapshot.arrow", world.snapshot())
+        write_sequences(folder / f"r{rank}.sequences.arrow", world.sequences())
+    path = folder / "r1.snapshot.arrow"
+    data = bytearray(path.read_bytes())
+    if corrupt:
+        data[data.index(_stamped().kv[corrupt][7].tobytes())] ^= 1
+    else:
+        del data[-30:]
+    path.write_bytes(bytes(data))
+    return folder
+
+
+@pytest.mark.parametrize("corrupt", ["kv.v.1", ""], ids=["corrupt", "truncated"])
+def test_a_pool_that_cannot_be_used_is_left_out_and_the_other_is_audited(
+    tmp_path: Path, corrupt: str
+) -> None:
+    folder = _two_ranks(tmp_path / "set", damaged=_stamped(), corrupt=corrupt)
+    report = api.audit(api.open([folder]), backend="cpu")
+    assert (report.verdict, report.exit_code) == (Verdict.INCOMPLETE, 3)
+    assert report.violations_total == 0
+    assert report.coverage.families[Family.RECORDS].checked == 8 * 4
+    (error,) = report.left_out
+    path = str(folder / "r1.snapshot.arrow")
+    assert error.path == path
+    assert report.incomplete_reasons == (f"not audited: {error}",)
+    (named,) = [file for file in report.inputs if file.path == path]
+    assert named.notes[-1] == f"not audited: {error.message}"
+    document = report.to_dict()
+    assert (document["verdict"], document["exit_code"]) == ("incomplete", 3)
+
+
+def test_violations_elsewhere_win_over_a_pool_left_out(tmp_path: Path) -> None:
+    world = _stamped()
+    corruptions.flip_bit(world, "kv.v.1", 9)
+    folder = _two_ranks(tmp_path / "set", damaged=world, corrupt="kv.v.1")
+    report = api.audit(api.open([folder]), backend="cpu")
+    assert (report.verdict, report.exit_code) == (Verdict.VIOLATIONS, 1)
+    assert report.left_out
+    assert report.incomplete_reasons
+
+
+def test_a_set_of_which_no_pool_can_be_used_is_an_input_error(tmp_path: Path) -> None:
+    folder = _two_ranks(tmp_path / "set", damaged=_stamped(), corrupt="kv.v.1")
+    (folder / "r0.snapshot.arrow").write_bytes(b"ARROW1 and nothing else")
+    with pytest.raises(FileCorrupt):
+        api.audit(api.open([folder]), backend="cpu")
+
+
+def test_a_set_with_a_file_that_cannot_be_used_is_not_stamped(tmp_path: Path) -> None:
+    folder = _two_ranks(tmp_path / "set", damaged=fixture_f(canary=()))
+    with pytest.raises(NotArrow):
+        api.stamp(api.open([folder]), folder=tmp_path / "out", backend="cpu")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_request_of_a_pool_left_out_is_no_wrong_option(tmp_path: Path) -> None:
+    folder = _two_ranks(tmp_path / "set", damaged=_stamped())
+    options = AuditOptions(request_ids=("of rank 1",), layers=(99,))
+    assert api.audit(api.open([folder]), backend="cpu", options=options).exit_code == 3
 
 
 @pytest.mark.parametrize("backend", ["reference", "cpu"])

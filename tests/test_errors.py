@@ -19,3 +19,9 @@ def test_an_error_without_a_place_is_its_message() -> None:
     assert str(InputError("no snapshot")) == "no snapshot"
     assert str(KvauditError("boom", hint="again")) == "boom"
     assert KvauditError("boom").hint == ""
+
+
+def test_a_note_beside_a_file_names_another_file_and_not_itself() -> None:
+    error = ValuesInvalid("a null", path="a.arrow")
+    assert error.left_out_note("a.arrow") == "not audited: a null"
+    assert error.left_out_note("b.arrow") == "not audited: a.arrow: a null"

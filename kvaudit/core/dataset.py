@@ -9,6 +9,7 @@ from kvaudit.core.plan import PlanDump
 from kvaudit.core.report import InputFile
 from kvaudit.core.sequences import Sequences
 from kvaudit.core.snapshot import Snapshot
+from kvaudit.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,8 +33,10 @@ class Dataset:
 
     Fields:
         pools: the snapshots with their expectations, in input order.
-        files: every file read, in input order.
+        files: every file read, in input order, then those left out.
+        left_out: why pools or files of the run cannot be used; it is whole when empty.
     """
 
     pools: Sequence[AuditedPool]
     files: Sequence[InputFile] = ()
+    left_out: Sequence[InputError] = ()

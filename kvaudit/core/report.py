@@ -10,6 +10,7 @@ from typing import Any, Final
 from kvaudit.core.coverage import Coverage
 from kvaudit.core.finding import Finding
 from kvaudit.core.violation import Violation
+from kvaudit.errors import InputError
 
 REPORT_SCHEMA: Final = "kvaudit.report/1"
 
@@ -22,13 +23,19 @@ class Verdict(StrEnum):
     INCOMPLETE = "incomplete"
 
 
+# What the process leaves with after a verdict. Where a pool was left out because its files cannot
+# be used, no verdict but violations wins over that (DESIGN.md 5). `cli/exit_code.py` has all codes.
+EXIT_CODES: Final = {Verdict.CLEAN: 0, Verdict.VIOLATIONS: 1, Verdict.INCOMPLETE: 5}
+EXIT_CODE_LEFT_OUT: Final = 3
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputFile:
     """A file of the run.
 
     Fields:
         path: as the user wrote it.
-        kind: `snapshot`, `sequences` or `plan`.
+        kind: `snapshot`, `sequences` or `plan`; `unknown` of a file that cannot be opened.
         key: the given parts of its pairing key, by name.
         page_size: of a snapshot; None for the other kinds.
         notes: what a reader must know, such as `file not checksummed`.
@@ -119,7 +126,7 @@ class Report:
 
     Fields:
         verdict: the conclusion.
-        exit_code: the process's exit code for this report: 0, 1 or 5.
+        exit_code: the process's exit code for this report: 0, 1, 3 or 5.
         inputs: the files read.
         backend: who computed it.
         self_check: `passed`: a planted bad entry was caught.
@@ -130,6 +137,8 @@ class Report:
         findings: errors first.
         incomplete_reasons: sentences on what lacked and what to pass; empty unless it lowers the
             verdict or coverage.
+        left_out: why pools of the run were not audited; in JSON they are among the
+            incomplete_reasons.
         timing: how long and how fast.
     """
 
@@ -144,6 +153,7 @@ class Report:
     violations: Sequence[Violation] = ()
     findings: Sequence[Finding] = ()
     incomplete_reasons: Sequence[str] = ()
+    left_out: Sequence[InputError] = ()
     timing: Timing
 
     def to_dict(self) -> dict[str, Any]:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from kvaudit.core.dataset import AuditedPool, Dataset
 from kvaudit.core.plan import PlanDump
 from kvaudit.core.report import InputFile
 from kvaudit.core.sequences import Sequences
 from kvaudit.core.snapshot import PoolKey, Snapshot
-from kvaudit.errors import SchemaMismatch, SnapshotInconsistent
-from kvaudit.formats.file_search import FoundFile, find_files, same_pool
+from kvaudit.errors import InputError, SchemaMismatch, SnapshotInconsistent
+from kvaudit.formats.file_search import find_files, same_pool
+from kvaudit.formats.file_set import FileSet, FoundFile
+from kvaudit.formats.left_out import lost_pools
 from kvaudit.formats.reader import ReadFile, read_arrow
 from kvaudit.formats.schema import FileKind
 
@@ -32,12 +35,15 @@ class _Pool:
 def open_dataset(paths: Iterable[StrPath], *, expect: Iterable[StrPath] = ()) -> Dataset:
     """Read files and folders and pair them by their keys.
 
+    Of several pools, one whose own files cannot be used is left out and named.
+
     Args:
         paths: snapshots, sequences, plans, folders of them, URIs.
         expect: sequences and plans that replace the search for companions.
 
     Raises:
-        InputError: a file cannot be used, or there is no snapshot.
+        InputError: there is no snapshot, the only pool's files cannot be used, or an expectation
+            cannot that may belong to any pool.
         SnapshotInconsistent: two files have one key and kind, or expectations that were given by
             name fit no snapshot.
     """
@@ -51,17 +57,44 @@ def open_dataset(paths: Iterable[StrPath], *, expect: Iterable[StrPath] = ()) ->
                 path=path,
                 hint="pass a sequences or plan file to --expect",
             )
-    read = [(found, read_arrow(found.file)) for found in files]
+    read = _read(files, set(expected))
     _refuse_twins([file for _, file in read])
+    left_out = files.left_out
+    lost = lost_pools(left_out, (found.file.path for found in files.snapshots()))
+    gone = {file.path for file in lost}
+    read = [(found, file) for found, file in read if found.file.path not in gone]
     pools = [_Pool(file.content) for _, file in read if isinstance(file.content, Snapshot)]
-    input_files = [_pair(found, file, pools) for found, file in read]
+    if not pools:
+        raise left_out[0].error
+    pair = partial(_pair, pools=pools, is_whole=not left_out)
     return Dataset(
+        files=[
+            *(pair(found, file) for found, file in read),
+            *(file.input_file() for file in (*left_out, *lost)),
+        ],
         pools=[
             AuditedPool(snapshot=pool.snapshot, sequences=pool.sequences, plans=pool.plans)
             for pool in pools
         ],
-        files=input_files,
+        left_out=[file.error for file in left_out],
     )
+
+
+def _read(files: FileSet, expected: set[str]) -> list[tuple[FoundFile, ReadFile]]:
+    """Read the files; one that cannot be used is left out, unless it is given as an expectation.
+
+    Raises:
+        InputError: a file of `expected` cannot be used.
+    """
+    read = []
+    for found in files:
+        try:
+            read.append((found, read_arrow(found.file)))
+        except InputError as error:
+            if found.file.path in expected:
+                raise
+            files.leave_out(found, error)
+    return read
 
 
 def _refuse_twins(files: Sequence[ReadFile]) -> None:
@@ -79,15 +112,20 @@ def _refuse_twins(files: Sequence[ReadFile]) -> None:
         seen[identity] = path
 
 
-def _pair(found: FoundFile, file: ReadFile, pools: Sequence[_Pool]) -> InputFile:
-    """Give an expectation to the pools it fits; returns what the report says of the file."""
+def _pair(found: FoundFile, file: ReadFile, *, pools: Sequence[_Pool], is_whole: bool) -> InputFile:
+    """Give an expectation to the pools it fits; returns what the report says of the file.
+
+    In a set that is not whole it may belong to a pool that was left out: it fits a pool then whose
+    key has every part that it gives, and is not refused if it fits none.
+    """
     content = file.content
     if isinstance(content, Snapshot):
         return file.input_file
     candidates = [pool for pool in pools if not found.owners or pool.snapshot.path in found.owners]
     fitting = [pool for pool in candidates if same_pool(content.key, pool.snapshot.key)]
     if not fitting and found.demanded:
-        fitting = [pool for pool in candidates if _agrees(file, pool.snapshot.key)]
+        agrees = _agrees if is_whole else _states
+        fitting = [pool for pool in candidates if agrees(file, pool.snapshot.key)]
     for pool in fitting:
         if isinstance(content, Sequences):
             pool.sequences.append(content)
@@ -95,7 +133,7 @@ def _pair(found: FoundFile, file: ReadFile, pools: Sequence[_Pool]) -> InputFile
             pool.plans.append(content)
     if fitting:
         return file.input_file
-    if found.demanded:
+    if found.demanded and is_whole:
         raise SnapshotInconsistent(
             "its pairing key fits no snapshot: " + _differences(file, candidates[0].snapshot.key),
             path=file.input_file.path,
@@ -107,6 +145,11 @@ def _pair(found: FoundFile, file: ReadFile, pools: Sequence[_Pool]) -> InputFile
 def _agrees(file: ReadFile, key: PoolKey) -> bool:
     """Whether no part of the key that a file gives contradicts the snapshot's."""
     return not _differences(file, key)
+
+
+def _states(file: ReadFile, key: PoolKey) -> bool:
+    """Whether the snapshot's key has every part that a file gives."""
+    return all(getattr(key, part) == value for part, value in file.input_file.key.items())
 
 
 def _differences(file: ReadFile, key: PoolKey) -> str:

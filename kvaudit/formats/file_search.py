@@ -3,83 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from kvaudit.core.snapshot import PoolKey
-from kvaudit.errors import FileUnreadable, InputError, LimitExceeded, SchemaMismatch
-from kvaudit.formats.arrow_file import ArrowFile, open_arrow
+from kvaudit.errors import FileUnreadable, InputError, SchemaMismatch
+from kvaudit.formats.arrow_file import open_arrow
 from kvaudit.formats.file_bytes import is_remote
-from kvaudit.formats.limits import MAX_FILES
+from kvaudit.formats.file_set import FileSet, FoundFile
 from kvaudit.formats.metadata_values import MetadataValues
 from kvaudit.formats.schema import FILE_SUFFIX, KEY_PREFIX, FileKind
 
 _COMPANION_KEYS = ("sequences", "plan")
 
 
-class FoundFile:
-    """A file of the run, opened.
-
-    Fields:
-        file: the open file.
-        demanded: given by name rather than found in a folder.
-        owners: paths of the snapshots that name it in their metadata; empty = any may use it.
-    """
-
-    def __init__(self, file: ArrowFile, *, demanded: bool) -> None:
-        self.file = file
-        self.demanded = demanded
-        self.owners: set[str] = set()
-
-
-class FileSet:
-    """Files in input order, each once however often it is named."""
-
-    def __init__(self) -> None:
-        self._by_identity: dict[str, FoundFile] = {}
-
-    def __iter__(self) -> Iterator[FoundFile]:
-        return iter(tuple(self._by_identity.values()))
-
-    def has(self, path: str) -> bool:
-        """Whether the file is in the set."""
-        return _identity(path) in self._by_identity
-
-    def add(self, file: ArrowFile, *, demanded: bool) -> FoundFile:
-        """Put a file in, or find it there."""
-        found = self._by_identity.setdefault(
-            _identity(file.path), FoundFile(file, demanded=demanded)
-        )
-        found.demanded |= demanded
-        if len(self._by_identity) > MAX_FILES:
-            raise LimitExceeded(
-                f"more than {MAX_FILES} files", path=file.path, hint="give fewer files"
-            )
-        return found
-
-    def open(self, path: str, *, demanded: bool) -> FoundFile:
-        """Open a file and put it in.
-
-        Raises:
-            InputError: it cannot be opened.
-        """
-        known = self._by_identity.get(_identity(path))
-        if known is None:
-            return self.add(open_arrow(path), demanded=demanded)
-        known.demanded |= demanded
-        return known
-
-    def snapshots(self) -> list[FoundFile]:
-        """The snapshots."""
-        return [found for found in self if found.file.kind == FileKind.SNAPSHOT]
-
-
-def _identity(path: str) -> str:
-    return path if is_remote(path) else os.path.realpath(path)
-
-
 def find_files(paths: Sequence[str], *, companions: bool) -> FileSet:
     """Open the files and folders given, and the companions of the snapshots among them.
+
+    A file that cannot be opened is left out, and so is a snapshot whose companions cannot be.
 
     Args:
         paths: files, folders, URIs.
@@ -87,21 +28,15 @@ def find_files(paths: Sequence[str], *, companions: bool) -> FileSet:
             folder, those that a snapshot names, and those beside it with its pairing key.
 
     Raises:
-        InputError: a file cannot be opened, a folder holds none, or there is no snapshot.
+        InputError: a folder holds no file, or there is no snapshot that can be opened.
     """
     files = FileSet()
     for path in paths:
         if not path:
             raise FileUnreadable("a path is empty", hint="give a file or a folder")
-        if is_remote(path) or not Path(path).is_dir():
-            files.open(path, demanded=True)
-            continue
-        for inside in _folder_files(path):
-            file = open_arrow(inside)
-            if companions or file.kind == FileKind.SNAPSHOT:
-                files.add(file, demanded=False)
+        _add_given(files, path, companions=companions)
     snapshots = files.snapshots()
-    if not snapshots:
+    if not snapshots and not files.left_out:
         raise InputError(
             "there is no snapshot among the files given",
             path=", ".join(paths) or None,
@@ -109,8 +44,25 @@ def find_files(paths: Sequence[str], *, companions: bool) -> FileSet:
         )
     if companions:
         for found in snapshots:
-            _add_companions(files, found)
+            try:
+                _add_companions(files, found)
+            except InputError as error:
+                files.leave_out(found, error)
+    if not files.snapshots():
+        raise files.left_out[0].error
     return files
+
+
+def _add_given(files: FileSet, path: str, *, companions: bool) -> None:
+    """Take in a file, or those of a folder."""
+    if is_remote(path) or not Path(path).is_dir():
+        if (file := files.opened(path)) is not None:
+            files.add(file, demanded=True)
+        return
+    for inside in _folder_files(path):
+        file = files.opened(inside)
+        if file is not None and (companions or file.kind == FileKind.SNAPSHOT):
+            files.add(file, demanded=False)
 
 
 def _folder_files(folder: str) -> list[str]:

@@ -12,15 +12,15 @@ from kvaudit.core.dataset import Dataset
 from kvaudit.core.finding import Finding
 from kvaudit.core.observer import RunObserver
 from kvaudit.core.report import BackendChoice, InputFile, Report, Timing
-from kvaudit.core.snapshot import column_layer
+from kvaudit.core.snapshot import Snapshot, column_layer
 from kvaudit.diagnosis.registry import chosen_rules
 from kvaudit.diagnosis.rule import Rule
-from kvaudit.errors import ConfigError
+from kvaudit.errors import ConfigError, InputError
 from kvaudit.runner.expectations import Expectations, expectations_of, scope_of, swa_pool_of
 from kvaudit.runner.pool_audit import PoolAudit, PoolResult
 from kvaudit.runner.run_coverage import coverage_of, tag_counters
 from kvaudit.runner.self_check import prepare
-from kvaudit.runner.verdict import EXIT_CODES, conclude
+from kvaudit.runner.verdict import conclude
 
 # Requests or layers an error message lists.
 _MAX_NAMED = 10
@@ -36,6 +36,8 @@ def audit(
 ) -> Report:
     """Judge every pool of a dataset by its own expectations.
 
+    Of several pools, one that turns out corrupt is left out and named.
+
     Args:
         dataset: the pools.
         backend: what computes.
@@ -44,7 +46,7 @@ def audit(
         observer: told of progress.
 
     Raises:
-        InputError: a file is corrupt, or its parts contradict each other.
+        InputError: no pool can be audited: a file is corrupt, or its parts contradict each other.
         BackendError: the backend failed while it ran.
         ConfigError: the options name a request, a layer or a rule that does not exist.
         SelfCheckFailed: the backend missed a planted bad entry.
@@ -52,12 +54,15 @@ def audit(
     rules = chosen_rules(options.select, options.ignore)
     scope = scope_of(options)
     expectations = [expectations_of(pool, scope) for pool in dataset.pools]
-    _check_requests(options.request_ids, expectations)
-    _check_layers(options.layers, dataset)
+    if not dataset.left_out:
+        _check_requests(options.request_ids, expectations)
+        _check_layers(options.layers, dataset)
     passed = prepare(backend, observer)
     started = time.perf_counter()
-    results = [
-        PoolAudit(
+    results: list[PoolResult] = []
+    corrupt: list[tuple[Snapshot, InputError]] = []
+    for pool, expected in zip(dataset.pools, expectations, strict=True):
+        pool_audit = PoolAudit(
             pool=pool,
             expectations=expected,
             swa_pool=swa_pool_of(pool, dataset.pools),
@@ -65,12 +70,17 @@ def audit(
             options=options,
             rules=rules,
             observer=observer,
-        ).run()
-        for pool, expected in zip(dataset.pools, expectations, strict=True)
-    ]
+        )
+        try:
+            results.append(pool_audit.run())
+        except InputError as error:
+            corrupt.append((pool.snapshot, error))
+    if corrupt and not results:
+        raise corrupt[0][1]
     return _report(
         dataset,
         results,
+        corrupt=corrupt,
         choice=choice,
         options=options,
         rules=rules,
@@ -83,6 +93,7 @@ def _report(
     dataset: Dataset,
     results: Sequence[PoolResult],
     *,
+    corrupt: Sequence[tuple[Snapshot, InputError]],
     choice: BackendChoice,
     options: AuditOptions,
     rules: Sequence[Rule],
@@ -92,12 +103,13 @@ def _report(
     """The pools' results as one report."""
     findings = _sorted_findings(results)
     coverage = coverage_of(results, options=options, rules=rules)
-    conclusion = conclude(results, coverage, findings=findings, options=options)
+    left_out = [*dataset.left_out, *(error for _, error in corrupt)]
+    conclusion = conclude(results, coverage, findings=findings, options=options, left_out=left_out)
     rows = sorted((row for r in results for row in r.violations), key=lambda row: row.sort_key())
     return Report(
         verdict=conclusion.verdict,
-        exit_code=0 if options.exit_zero else EXIT_CODES[conclusion.verdict],
-        inputs=_inputs(dataset.files, [result.expectations for result in results]),
+        exit_code=0 if options.exit_zero else conclusion.exit_code,
+        inputs=_inputs(dataset.files, results, corrupt),
         backend=choice,
         self_check=self_check,
         coverage=coverage,
@@ -106,6 +118,7 @@ def _report(
         violations=rows[: options.max_violations],
         findings=findings,
         incomplete_reasons=conclusion.incomplete_reasons,
+        left_out=left_out,
         timing=Timing(
             seconds=time.perf_counter() - started,
             kv_bytes=sum(r.bytes.kv_bytes for r in results if r.bytes is not None),
@@ -154,11 +167,17 @@ def _sorted_findings(results: Sequence[PoolResult]) -> list[Finding]:
     return sorted(findings, key=lambda f: 1 if f.severity is None else -f.severity.rank)
 
 
-def _inputs(files: Sequence[InputFile], expectations: Sequence[Expectations]) -> list[InputFile]:
+def _inputs(
+    files: Sequence[InputFile],
+    results: Sequence[PoolResult],
+    corrupt: Sequence[tuple[Snapshot, InputError]],
+) -> list[InputFile]:
     """The files, with what the run has to say of them."""
     notes: dict[str, str] = {}
-    for expected in expectations:
-        notes.update(expected.notes)
+    for result in results:
+        notes.update(result.expectations.notes)
+    for snapshot, error in corrupt:
+        notes[snapshot.path] = error.left_out_note(snapshot.path)
     return [
         replace(file, notes=(*file.notes, notes[file.path])) if file.path in notes else file
         for file in files

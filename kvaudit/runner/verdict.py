@@ -9,10 +9,9 @@ from typing import Final
 from kvaudit.core.audit_options import AuditOptions
 from kvaudit.core.coverage import Coverage, Family, FamilyCoverage
 from kvaudit.core.finding import Finding, RuleGroup, group_of
-from kvaudit.core.report import Verdict
+from kvaudit.core.report import EXIT_CODE_LEFT_OUT, EXIT_CODES, Verdict
+from kvaudit.errors import InputError
 from kvaudit.runner.pool_audit import PoolResult
-
-EXIT_CODES: Final = {Verdict.CLEAN: 0, Verdict.VIOLATIONS: 1, Verdict.INCOMPLETE: 5}
 
 _REQUIRED_WHERE_PLANNED: Final = (Family.INDEX, Family.RECORDS, Family.BYTES)
 
@@ -31,10 +30,12 @@ class Conclusion:
 
     Fields:
         verdict: the conclusion.
+        exit_code: what the process leaves with.
         incomplete_reasons: sentences on what lacked and what to pass.
     """
 
     verdict: Verdict
+    exit_code: int
     incomplete_reasons: tuple[str, ...]
 
 
@@ -44,9 +45,14 @@ def conclude(
     *,
     findings: Sequence[Finding],
     options: AuditOptions,
+    left_out: Sequence[InputError],
 ) -> Conclusion:
-    """Violations win over missing coverage; clean must be earned."""
-    reasons = [*_without_expectations(results), *_shortfalls(coverage, options)]
+    """Violations win over pools left out, and these over missing coverage; clean must be earned."""
+    reasons = [
+        *(f"not audited: {error}" for error in left_out),
+        *_without_expectations(results),
+        *_shortfalls(coverage, options),
+    ]
     if not reasons and not any(family is not None for family in coverage.families.values()):
         reasons.append("nothing was checked: no planned entry is in scope")
     failed = any(result.violations_total for result in results) or any(
@@ -57,7 +63,10 @@ def conclude(
     )
     earned = Verdict.INCOMPLETE if reasons else Verdict.CLEAN
     verdict = Verdict.VIOLATIONS if failed else earned
-    return Conclusion(verdict=verdict, incomplete_reasons=tuple(reasons))
+    exit_code = EXIT_CODES[verdict]
+    if left_out and not failed:
+        exit_code = EXIT_CODE_LEFT_OUT
+    return Conclusion(verdict=verdict, exit_code=exit_code, incomplete_reasons=tuple(reasons))
 
 
 def _without_expectations(results: Sequence[PoolResult]) -> list[str]:

@@ -10,6 +10,7 @@ from kvaudit import errors
 from kvaudit.cli import entry
 from kvaudit.cli.exit_code import BRANCHES, ExitCode, exit_code_of
 from kvaudit.cli.verify_cmd import HELP
+from kvaudit.core.report import EXIT_CODE_LEFT_OUT, EXIT_CODES
 from kvaudit.errors import KvauditError
 
 
@@ -62,3 +63,10 @@ def test_the_help_lists_every_code() -> None:
     words = " ".join(HELP.split())
     for code in ExitCode:
         assert f" {code:d} {code.name.lower().replace('_', ' ')}" in words
+
+
+def test_a_reports_codes_are_those_of_the_command_line() -> None:
+    assert {verdict.name: code for verdict, code in EXIT_CODES.items()} == {
+        name: ExitCode[name] for name in ("CLEAN", "VIOLATIONS", "INCOMPLETE")
+    }
+    assert EXIT_CODE_LEFT_OUT == ExitCode.INPUT

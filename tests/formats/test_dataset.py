@@ -8,7 +8,13 @@ import pytest
 
 from kvaudit.core.launch_tag import PoolKind
 from kvaudit.core.snapshot import PoolKey
-from kvaudit.errors import InputError, NotArrow, SchemaMismatch, SnapshotInconsistent
+from kvaudit.errors import (
+    FileUnreadable,
+    InputError,
+    NotArrow,
+    SchemaMismatch,
+    SnapshotInconsistent,
+)
 from kvaudit.formats.dataset import open_dataset
 from kvaudit.formats.plan_writer import write_plan
 from kvaudit.formats.sequences_writer import write_sequences
@@ -190,12 +196,65 @@ def test_notes_and_page_size_reach_the_report(dump):
     assert dataset.files[0].notes == []
 
 
-def test_a_damaged_file_of_a_folder_stops_the_run(dump, tmp_path):
+def test_a_damaged_file_of_a_folder_is_left_out_and_named(dump, tmp_path):
+    kept = dump("a.snapshot")
+    damaged = tmp_path / "b.arrow"
+    damaged.write_bytes(b"ARROW1 and nothing else")
+    dataset = open_dataset([tmp_path])
+    assert [pool.snapshot.path for pool in dataset.pools] == [kept]
+    (error,) = dataset.left_out
+    assert (type(error), error.path) == (NotArrow, str(damaged))
+    assert [(file.path, file.kind) for file in dataset.files] == [
+        (kept, "snapshot"),
+        (str(damaged), "unknown"),
+    ]
+    assert dataset.files[1].notes == (f"not audited: {error.message}",)
+
+
+def test_the_only_pools_damage_stops_the_run(dump, tmp_path):
     dump("a.snapshot")
-    (tmp_path / "b.arrow").write_bytes(b"ARROW1 and nothing else")
+    (tmp_path / "a.sequences.arrow").write_bytes(b"ARROW1 and nothing else")
     with pytest.raises(NotArrow) as caught:
         open_dataset([tmp_path])
-    assert caught.value.path == str(tmp_path / "b.arrow")
+    assert caught.value.path == str(tmp_path / "a.sequences.arrow")
+    for path in tmp_path.iterdir():
+        path.write_bytes(b"ARROW1 and nothing else")
+    with pytest.raises(NotArrow):
+        open_dataset([tmp_path])
+
+
+def test_a_pool_without_one_of_its_expectations_is_left_out(dump, tmp_path):
+    for letter, key in (("a", RANK_0), ("b", RANK_1)):
+        dump(f"{letter}.snapshot", key)
+        dump(f"{letter}.sequences", key)
+        dump(f"{letter}.plan", key)
+    damaged = tmp_path / "b.plan.arrow"
+    damaged.write_bytes(damaged.read_bytes()[:-40])
+    dataset = open_dataset([tmp_path])
+    assert [pool.snapshot.key for pool in dataset.pools] == [RANK_0]
+    assert counts(dataset) == [(1, 1)]
+    notes = {file.path: file.notes for file in dataset.files}
+    assert str(damaged) in notes[str(tmp_path / "b.snapshot.arrow")][0]
+    assert notes[str(tmp_path / "b.sequences.arrow")]
+    assert len(dataset.left_out) == 1
+
+
+def test_an_expectation_of_a_pool_that_is_left_out_goes_to_no_other(dump, tmp_path):
+    dump("a.snapshot", PoolKey())
+    given = dump("b.sequences", PoolKey(rank=1))
+    keyless = dump("c.sequences", PoolKey())
+    paths = [tmp_path / "a.snapshot.arrow", given, keyless, tmp_path / "b.snapshot.arrow"]
+    dataset = open_dataset(paths)
+    assert [part.path for part in dataset.pools[0].sequences] == [keyless]
+    assert [type(error) for error in dataset.left_out] == [FileUnreadable]
+
+
+def test_an_expectation_given_by_name_must_be_read(dump, tmp_path):
+    paths = [dump("a.snapshot", RANK_0), dump("b.snapshot", RANK_1)]
+    damaged = tmp_path / "a.sequences.arrow"
+    damaged.write_bytes(b"ARROW1 and nothing else")
+    with pytest.raises(NotArrow):
+        open_dataset(paths, expect=[damaged])
 
 
 def test_snapshots_keep_the_order_in_which_they_were_given(dump):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kvaudit.core.snapshot import PoolKey
-from kvaudit.errors import FileUnreadable, LimitExceeded, NotArrow, SchemaMismatch
-from kvaudit.formats import file_search
+from kvaudit.errors import FileUnreadable, NotArrow, SchemaMismatch
 from kvaudit.formats.file_search import find_files, same_pool
 from kvaudit.formats.plan_writer import write_plan
 from kvaudit.formats.sequences_writer import write_sequences
@@ -119,14 +118,6 @@ def test_companions_of_a_remote_snapshot_are_found_beside_it(tmp_path):
     assert opened(uri) == [uri, (tmp_path / "s.arrow").as_uri()]
 
 
-def test_too_many_files_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_search, "MAX_FILES", 2)
-    for rank in range(3):
-        write_snapshot(tmp_path / f"{rank}.arrow", snapshot(key=PoolKey(rank=rank)))
-    with pytest.raises(LimitExceeded):
-        opened(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("expectation", "other", "is_same"),
     [
@@ -142,3 +133,23 @@ def test_too_many_files_are_refused(tmp_path, monkeypatch):
 )
 def test_only_a_step_may_be_left_out_of_the_same_key(expectation, other, is_same):
     assert same_pool(expectation, other) is is_same
+
+
+def test_a_file_that_cannot_be_opened_is_left_out_beside_one_that_can(tmp_path):
+    write_snapshot(tmp_path / "a.snapshot.arrow", snapshot())
+    missing = str(tmp_path / "b.snapshot.arrow")
+    files = find_files([str(tmp_path), missing, missing], companions=True)
+    assert [found.file.path for found in files] == [str(tmp_path / "a.snapshot.arrow")]
+    (left_out,) = files.left_out
+    assert (left_out.path, left_out.kind) == (missing, "snapshot")
+    assert isinstance(left_out.error, FileUnreadable)
+
+
+def test_a_snapshot_with_a_bad_companion_is_left_out_beside_a_good_one(tmp_path):
+    for letter, rank in (("a", 0), ("b", 1)):
+        metadata = {"plan": "none.arrow"} if letter == "a" else {}
+        made = snapshot(key=PoolKey(rank=rank), metadata=metadata)
+        write_snapshot(tmp_path / f"{letter}.snapshot.arrow", made)
+    files = find_files([str(tmp_path)], companions=True)
+    assert [found.file.path for found in files] == [str(tmp_path / "b.snapshot.arrow")]
+    assert [file.path for file in files.left_out] == [str(tmp_path / "a.snapshot.arrow")]
