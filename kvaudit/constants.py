@@ -52,6 +52,9 @@ NO_PREDECESSOR: Final = -1
 PREDECESSOR_UNREACHABLE: Final = 0
 NO_EXPECTED_TOKEN: Final = -1
 UNKNOWN_TOKEN: Final = -1
+UNKNOWN_LENGTH: Final = -1
+# The written_step or stamped_step of a slot that was never written, or stamped.
+NO_STEP: Final = -1
 NO_SEED: Final = -1
 # What a device writes for an entry outside the request table or the SWA map.
 OUT_OF_TABLE_SLOT: Final = 0x7FFF_FFFF_FFFF_FFFF

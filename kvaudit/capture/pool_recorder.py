@@ -15,7 +15,7 @@ from kvaudit.capture.layouts import KvTensors, slot_views
 from kvaudit.capture.slot_view import GatheredColumn
 from kvaudit.capture.stamps import Chain, PoolStamps
 from kvaudit.capture.tables import SequenceRow, flat_sequences, live_slots
-from kvaudit.constants import NO_SEED, UNKNOWN_TOKEN, RealKvHashMode
+from kvaudit.constants import NO_SEED, UNKNOWN_LENGTH, UNKNOWN_TOKEN, RealKvHashMode
 from kvaudit.core.kv_column import ArrayKvColumn, KvColumn
 from kvaudit.core.launch_tag import PoolKind
 from kvaudit.core.layout import SlotRanges
@@ -95,7 +95,7 @@ class _Tracked:
     tokens: NDArray[np.int64]
     slots: NDArray[np.int64]
     first_position: int = 0
-    prompt_len: int = -1
+    prompt_len: int = UNKNOWN_LENGTH
     state: SequenceState = SequenceState.RUNNING
 
     @property

@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 from kvaudit.backends import memory
 from kvaudit.backends.availability import choose
 from kvaudit.capture.slot_view import GatheredColumn, SlotView
-from kvaudit.constants import RECORD_WORDS, LaunchTag
+from kvaudit.constants import NO_STEP, RECORD_WORDS, LaunchTag
 from kvaudit.core.backend import Backend
 from kvaudit.core.kv_column import ArrayColumn
 from kvaudit.core.launch_tag import KvHalf, LaunchPhase, PoolKind, launch_tag
 from kvaudit.core.snapshot import column_half
 from kvaudit.kernels.write.numba_cpu import launch_write
-
-NEVER = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -44,8 +42,8 @@ class PoolStamps:
     Fields:
         records: by half, shape [num_slots, 4], int64.
         hashes: by column name, source hash when stamped, shape [num_slots], int64.
-        written_step: step of the last write or copy, shape [num_slots], int64; NEVER.
-        stamped_step: step whose stamp the slot carries, shape [num_slots], int64; NEVER.
+        written_step: step of the last write or copy, shape [num_slots], int64; NO_STEP.
+        stamped_step: step whose stamp the slot carries, shape [num_slots], int64; NO_STEP.
     """
 
     def __init__(self, views: Sequence[SlotView], pool_kind: PoolKind) -> None:
@@ -55,8 +53,8 @@ class PoolStamps:
         halves = sorted({column_half(view.name) for view in views})
         self.records = {half: np.zeros((num_slots, RECORD_WORDS), np.int64) for half in halves}
         self.hashes = {view.name: np.zeros(num_slots, np.int64) for view in views}
-        self.written_step = np.full(num_slots, NEVER, dtype=np.int64)
-        self.stamped_step = np.full(num_slots, NEVER, dtype=np.int64)
+        self.written_step = np.full(num_slots, NO_STEP, dtype=np.int64)
+        self.stamped_step = np.full(num_slots, NO_STEP, dtype=np.int64)
 
     def columns_of(self, half: KvHalf) -> list[str]:
         """Names of the half's columns, in fold order."""

@@ -10,9 +10,8 @@ from typing import TypeVar
 from kvaudit.core.launch_tag import PoolKind
 from kvaudit.core.snapshot import PoolKey
 from kvaudit.errors import SchemaMismatch
-from kvaudit.formats.limits import MAX_POSITION
 from kvaudit.formats.pairing_key import KEY_PARTS
-from kvaudit.formats.schema import KEY_PREFIX
+from kvaudit.formats.schema import KEY_PREFIX, NUMBER_BOUNDS
 
 Word = TypeVar("Word", bound=StrEnum)
 _MAX_DIGITS = 19
@@ -34,10 +33,10 @@ class MetadataValues:
         """The keys that were not read."""
         return dict(self._unread)
 
-    def refuse(self, key: str, value: str, wanted: str) -> SchemaMismatch:
+    def refuse(self, key: str, value: object, wanted: str) -> SchemaMismatch:
         """The error for a value that is not what FORMAT.md says."""
         return SchemaMismatch(
-            f"the metadata key {KEY_PREFIX}{key} is {value[:80]!r}, not {wanted}",
+            f"the metadata key {KEY_PREFIX}{key} is {str(value)[:80]!r}, not {wanted}",
             path=self._path,
             hint="correct the key where the file is written, or leave it out",
         )
@@ -50,10 +49,9 @@ class MetadataValues:
         """A text; None when the key is absent."""
         return self._unread.pop(key, None)
 
-    def number(
-        self, key: str, *, least: int = -MAX_POSITION, most: int = MAX_POSITION
-    ) -> int | None:
-        """A decimal integer from `least` to `most`; None when the key is absent."""
+    def number(self, key: str) -> int | None:
+        """A decimal integer within NUMBER_BOUNDS; None when the key is absent."""
+        least, most = NUMBER_BOUNDS[key]
         value = self.text(key)
         if value is None:
             return None
@@ -96,7 +94,7 @@ class MetadataValues:
             pool=self._unread.pop("pool", str(pool_kind)),
             pool_kind=pool_kind,
             tier=self.text("tier"),
-            rank=self.number("rank", least=0),
+            rank=self.number("rank"),
             step=self.number("step"),
         )
         parts: dict[str, str | int] = {}
@@ -104,3 +102,34 @@ class MetadataValues:
             value = getattr(key, part)
             parts[part] = value if isinstance(value, int) else str(value)
         return key, parts
+
+
+def check_metadata(metadata: Mapping[str, object], *, path: str) -> None:
+    """Refuse what no reader would take, before it is written.
+
+    Args:
+        metadata: without the `kvaudit.` prefix.
+        path: the file, for messages.
+
+    Raises:
+        SchemaMismatch: a key or a value is no text, or a number is out of its bounds.
+    """
+    texts: dict[str, str] = {}
+    for key, value in metadata.items():
+        if not (is_text(key) and is_text(value)):
+            raise MetadataValues({}, path).refuse(ascii(key), value, "a text")
+        texts[key] = str(value)
+    values = MetadataValues(texts, path)
+    for key in NUMBER_BOUNDS:
+        values.number(key)
+
+
+def is_text(value: object) -> bool:
+    """Whether a value is a string that UTF-8 can hold: lone surrogates are none."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from kvaudit.core.snapshot import PoolKey
-from kvaudit.formats.schema import FILE_SUFFIX, KEY_PREFIX, FileKind
+from kvaudit.formats.schema import FILE_SUFFIX, FileKind
 
 _TEXT_PARTS = ("instance", "group", "pool", "tier")
 _NUMBER_PARTS = ("rank", "step")
@@ -15,12 +15,15 @@ _NOT_IN_A_NAME: Final = re.compile(r"[^\w.-]")
 
 
 def key_metadata(key: PoolKey) -> dict[str, str]:
-    """The metadata of a pairing key; parts at their default are left out, the pool kind is not."""
-    metadata = {KEY_PREFIX + "pool_kind": str(key.pool_kind)}
+    """The metadata of a pairing key, without the prefix of ours.
+
+    Parts at their default are left out, the pool kind is not.
+    """
+    metadata = {"pool_kind": str(key.pool_kind)}
     for part in (*_TEXT_PARTS, *_NUMBER_PARTS):
         value = getattr(key, part)
         if value is not None and not (part == "pool" and value == key.pool_kind):
-            metadata[KEY_PREFIX + part] = str(value)
+            metadata[part] = str(value)
     return metadata
 
 

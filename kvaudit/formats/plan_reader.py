@@ -10,9 +10,13 @@ from kvaudit.core.plan import PlanDump, PlannedLaunch, VerifyPlan
 from kvaudit.formats.arrow_file import ArrowFile
 from kvaudit.formats.metadata_values import MetadataValues
 from kvaudit.formats.rows import IntegerLists, RowReader
-from kvaudit.formats.schema import PLAN_OPTIONAL, PLAN_REQUIRED, PLAN_UNREAD, VERIFY_LISTS
-
-_NULLABLE = frozenset(PLAN_OPTIONAL)
+from kvaudit.formats.schema import (
+    PLAN_NULLABLE,
+    PLAN_OPTIONAL,
+    PLAN_REQUIRED,
+    PLAN_UNREAD,
+    VERIFY_LISTS,
+)
 
 
 def read_plan(file: ArrowFile) -> tuple[PlanDump, dict[str, str | int], list[str]]:
@@ -26,7 +30,7 @@ def read_plan(file: ArrowFile) -> tuple[PlanDump, dict[str, str | int], list[str
         LimitExceeded: too many rows or too much text.
         FileCorrupt: a digest differs.
     """
-    rows = RowReader(file, PLAN_REQUIRED, PLAN_OPTIONAL, nullable=_NULLABLE, unread=PLAN_UNREAD)
+    rows = RowReader(file, PLAN_REQUIRED, PLAN_OPTIONAL, nullable=PLAN_NULLABLE, unread=PLAN_UNREAD)
     key, given = MetadataValues(file.metadata, file.path).pool_key()
     lists = {name: rows.integer_lists(name) for name in VERIFY_LISTS}
     _refuse_uneven(rows, lists)

@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 
 from kvaudit.core.plan import PlanDump, PlannedLaunch
 from kvaudit.errors import ValuesInvalid
-from kvaudit.formats.arrow_writer import list_array, write_arrow
-from kvaudit.formats.pairing_key import key_metadata
+from kvaudit.formats.arrow_writer import list_array, text_list_array, write_columns
 from kvaudit.formats.schema import (
     BOOL,
     INT32,
     INT64,
-    KEY_PREFIX,
-    STRING_LIST,
+    PLAN_NULLABLE,
     VERIFY_LISTS,
     FileKind,
 )
@@ -40,21 +38,17 @@ def write_plan(
 
     Raises:
         FileUnwritable: the system refused.
-        ValuesInvalid: a launch has no step.
+        ValuesInvalid: a launch has no step, or a request's name is no text.
+        SchemaMismatch: a metadata value is none that a reader accepts.
     """
     columns = _columns(plan.launches)
-    full = {KEY_PREFIX + key: value for key, value in (metadata or {}).items()}
-    full.update(key_metadata(plan.key))
-    write_arrow(
+    write_columns(
         path,
         kind=FileKind.PLAN,
-        fields=[
-            pa.field(name, array.type, nullable=name in ("tags", "verify_request_ids"))
-            for name, array in columns.items()
-        ],
-        metadata=full,
-        num_rows=len(plan.launches),
-        batches=[list(columns.values())],
+        key=plan.key,
+        metadata=metadata or {},
+        columns=columns,
+        nullable=PLAN_NULLABLE,
     )
 
 
@@ -66,12 +60,12 @@ def _columns(launches: Sequence[PlannedLaunch]) -> dict[str, Any]:
         steps.append(launch.step)
     columns = {
         "step": pa.array(steps, type=INT64),
-        "tags": pa.array(
+        "tags": text_list_array(
+            "tags",
             [
                 None if launch.tags is None else [tag.name for tag in launch.tags]
                 for launch in launches
             ],
-            type=STRING_LIST,
         ),
     }
     for name in VERIFY_LISTS:
@@ -82,9 +76,8 @@ def _columns(launches: Sequence[PlannedLaunch]) -> dict[str, Any]:
     columns["check_verify_expected_token"] = pa.array(
         [launch.check_verify_expected_token for launch in launches], BOOL
     )
-    columns["verify_request_ids"] = pa.array(
-        [None if launch.request_ids is None else list(launch.request_ids) for launch in launches],
-        type=STRING_LIST,
+    columns["verify_request_ids"] = text_list_array(
+        "verify_request_ids", [launch.request_ids for launch in launches]
     )
     return columns
 

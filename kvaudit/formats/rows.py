@@ -58,7 +58,7 @@ class RowReader:
         nullable: Collection[str] = (),
         unread: Collection[str] = (),
     ) -> None:
-        self._path = file.path
+        self.path = file.path
         self.num_rows = file.num_rows
         if self.num_rows > MAX_OBJECT_ROWS:
             raise LimitExceeded(
@@ -81,7 +81,7 @@ class RowReader:
         self, message: str, *, column: str, row: int | None = None, hint: str = ""
     ) -> ValuesInvalid:
         """The error for a value that FORMAT.md forbids."""
-        return ValuesInvalid(message, path=self._path, column=column, row=row, hint=hint)
+        return ValuesInvalid(message, path=self.path, column=column, row=row, hint=hint)
 
     def integers(self, name: str, dtype: type[Integer]) -> NDArray[Integer]:
         """The values of an int column, shape [num_rows], of dtype."""
@@ -104,14 +104,14 @@ class RowReader:
         return [
             text
             for batch in self._batches[name]
-            for text in strings(batch.array, path=self._path, column=name)
+            for text in strings(batch.array, path=self.path, column=name)
         ]
 
     def integer_lists(self, name: str) -> IntegerLists:
         """A list<int64> column; one batch of a plain list column is not copied."""
         offsets, values, num_values = [np.zeros(1, dtype=np.int64)], [], 0
         for batch in self._batches[name]:
-            batch_offsets, array = list_parts(batch.array, path=self._path, column=name)
+            batch_offsets, array = list_parts(batch.array, path=self.path, column=name)
             offsets.append(batch_offsets[1:] + num_values)
             num_values += int(batch_offsets[-1])
             values.append(value_bytes(array).view(np.int64))
@@ -123,8 +123,8 @@ class RowReader:
             return [None] * self.num_rows
         lists: list[list[str] | None] = []
         for batch in self._batches[name]:
-            offsets, array = list_parts(batch.array, path=self._path, column=name)
-            texts = [text or "" for text in strings(array, path=self._path, column=name)]
+            offsets, array = list_parts(batch.array, path=self.path, column=name)
+            texts = [text or "" for text in strings(array, path=self.path, column=name)]
             bounds = zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
             is_valid = batch.array.is_valid().to_pylist()
             lists += [

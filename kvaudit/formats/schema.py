@@ -8,6 +8,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from kvaudit.constants import RECORD_WORDS, UNKNOWN_LENGTH
+from kvaudit.formats.limits import MAX_PAGE_SIZE, MAX_POSITION, MAX_SLOTS
+
 FORMAT_VERSION: Final = "1"
 KEY_PREFIX: Final = "kvaudit."
 KIND_KEY: Final = "kvaudit.kind"
@@ -31,7 +34,18 @@ BOOL: Final = pa.bool_()
 STRING: Final = pa.string()
 INT64_LIST: Final = pa.list_(pa.int64())
 STRING_LIST: Final = pa.list_(pa.string())
-RECORD: Final = pa.list_(pa.field("item", pa.int64(), nullable=False), 4)
+RECORD: Final = pa.list_(pa.field("item", pa.int64(), nullable=False), RECORD_WORDS)
+
+# The numbers in metadata, by their keys without the prefix: the least and the most of each.
+NUMBER_BOUNDS: Final[dict[str, tuple[int, int]]] = {
+    "rank": (0, MAX_POSITION),
+    "step": (-MAX_POSITION, MAX_POSITION),
+    "page_size": (1, MAX_PAGE_SIZE),
+    "num_slots": (0, MAX_SLOTS),
+    "token_offset": (-MAX_POSITION, MAX_POSITION),
+    "position_offset": (-MAX_POSITION, MAX_POSITION),
+    "window": (1, MAX_POSITION),
+}
 
 SLOT_COLUMN: Final = "slot"
 # Optional columns of a snapshot beside the families of `column_family`; text may be null.
@@ -65,6 +79,13 @@ SEQUENCES_OPTIONAL: Final[dict[str, Any]] = {
     "state": STRING,
     "extra_key": STRING,
 }
+SEQUENCES_NULLABLE: Final = frozenset({"state", "extra_key"})
+# Of the numbers of a sequence: the least and the most of each.
+LENGTH_BOUNDS: Final[dict[str, tuple[int, int]]] = {
+    "kv_len": (0, MAX_POSITION),
+    "start_position": (0, MAX_POSITION),
+    "prompt_len": (UNKNOWN_LENGTH, MAX_POSITION),
+}
 
 VERIFY_LISTS: Final = (
     "verify_slot_indices",
@@ -84,6 +105,7 @@ PLAN_OPTIONAL: Final[dict[str, Any]] = {
     "tag": STRING,
     "verify_request_ids": STRING_LIST,
 }
+PLAN_NULLABLE: Final = frozenset(PLAN_OPTIONAL)
 # Columns of the write half and of traces: legal, and not read by an audit.
 PLAN_UNREAD: Final = frozenset(
     {

@@ -5,16 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kvaudit.constants import UNKNOWN_TOKEN
+from kvaudit.constants import UNKNOWN_LENGTH
 from kvaudit.core.sequences import Sequences, SequenceState
 from kvaudit.formats.arrow_file import ArrowFile
-from kvaudit.formats.limits import MAX_POSITION
 from kvaudit.formats.metadata_values import MetadataValues
-from kvaudit.formats.ragged import list_row
-from kvaudit.formats.rows import IntegerLists, RowReader
-from kvaudit.formats.schema import SEQUENCES_OPTIONAL, SEQUENCES_REQUIRED
-
-_UNKNOWN_LENGTH = -1
+from kvaudit.formats.rows import RowReader
+from kvaudit.formats.schema import SEQUENCES_NULLABLE, SEQUENCES_OPTIONAL, SEQUENCES_REQUIRED
+from kvaudit.formats.sequence_values import check_lengths, check_tokens
 
 
 def read_sequences(file: ArrowFile) -> tuple[Sequences, dict[str, str | int], list[str]]:
@@ -28,13 +25,13 @@ def read_sequences(file: ArrowFile) -> tuple[Sequences, dict[str, str | int], li
         LimitExceeded: too many rows or too much text.
         FileCorrupt: a digest differs.
     """
-    rows = RowReader(file, SEQUENCES_REQUIRED, SEQUENCES_OPTIONAL, nullable={"state", "extra_key"})
+    rows = RowReader(file, SEQUENCES_REQUIRED, SEQUENCES_OPTIONAL, nullable=SEQUENCES_NULLABLE)
     key, given = MetadataValues(file.metadata, file.path).pool_key()
     tokens = rows.integer_lists("tokens")
     slots = rows.integer_lists("slots")
-    _refuse_below(rows, "tokens", tokens, UNKNOWN_TOKEN)
+    check_tokens(tokens.offsets, tokens.values, path=file.path)
     zeros = np.zeros(rows.num_rows, dtype=np.int64)
-    start_positions = _lengths(rows, "start_position", zeros, 0)
+    start_positions = _lengths(rows, "start_position", zeros)
     written = np.minimum(np.diff(tokens.offsets), start_positions + np.diff(slots.offsets))
     sequences = Sequences(
         path=file.path,
@@ -44,40 +41,20 @@ def read_sequences(file: ArrowFile) -> tuple[Sequences, dict[str, str | int], li
         tokens=tokens.values,
         slot_offsets=slots.offsets,
         slots=slots.values,
-        kv_lens=_lengths(rows, "kv_len", written, 0),
+        kv_lens=_lengths(rows, "kv_len", written),
         start_positions=start_positions,
-        prompt_lens=_lengths(rows, "prompt_len", zeros + _UNKNOWN_LENGTH, _UNKNOWN_LENGTH),
+        prompt_lens=_lengths(rows, "prompt_len", zeros + UNKNOWN_LENGTH),
         states=[_state(rows, row, word) for row, word in enumerate(rows.optional_texts("state"))],
         extra_keys=rows.optional_texts("extra_key"),
     )
     return sequences, given, rows.notes
 
 
-def _refuse_below(rows: RowReader, name: str, lists: IntegerLists, least: int) -> None:
-    bad = np.flatnonzero(lists.values < least)
-    if bad.size:
-        raise rows.invalid(
-            f"{lists.values[bad[0]]} is below {least}",
-            column=name,
-            row=list_row(lists.offsets, int(bad[0])),
-            hint="write -1 for an unknown token",
-        )
-
-
-def _lengths(
-    rows: RowReader, name: str, default: NDArray[np.int64], least: int
-) -> NDArray[np.int64]:
+def _lengths(rows: RowReader, name: str, default: NDArray[np.int64]) -> NDArray[np.int64]:
     if not rows.has(name):
         return default
     values = rows.integers(name, np.int64)
-    bad = np.flatnonzero((values < least) | (values > MAX_POSITION))
-    if bad.size:
-        raise rows.invalid(
-            f"{values[bad[0]]} is not from {least} to {MAX_POSITION}",
-            column=name,
-            row=int(bad[0]),
-            hint="write a number of tokens, or leave the column out",
-        )
+    check_lengths(name, values, path=rows.path)
     return values
 
 

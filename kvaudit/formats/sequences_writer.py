@@ -6,13 +6,20 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-import pyarrow as pa
+import numpy as np
+from numpy.typing import NDArray
 
 from kvaudit.core.sequences import Sequences
 from kvaudit.errors import ValuesInvalid
-from kvaudit.formats.arrow_writer import fixed_width_array, list_array, write_arrow
-from kvaudit.formats.pairing_key import key_metadata
-from kvaudit.formats.schema import INT64, KEY_PREFIX, STRING, FileKind
+from kvaudit.formats.arrow_writer import (
+    fixed_width_array,
+    integers,
+    list_array,
+    text_array,
+    write_columns,
+)
+from kvaudit.formats.schema import INT64, SEQUENCES_NULLABLE, FileKind
+from kvaudit.formats.sequence_values import check_lengths, check_tokens
 
 
 def write_sequences(
@@ -30,7 +37,9 @@ def write_sequences(
 
     Raises:
         FileUnwritable: the system refused.
-        ValuesInvalid: the parts have not one entry a sequence.
+        ValuesInvalid: the parts have not one entry a sequence, or a value is none that a reader
+            accepts.
+        SchemaMismatch: a metadata value is none that a reader accepts.
     """
     columns = _columns(sequences)
     for name, array in columns.items():
@@ -38,32 +47,37 @@ def write_sequences(
             raise ValuesInvalid(
                 f"{len(array)} entries for {sequences.num_sequences} sequences", column=name
             )
-    full = {KEY_PREFIX + key: value for key, value in (metadata or {}).items()}
-    full.update(key_metadata(sequences.key))
-    write_arrow(
+    check_tokens(sequences.token_offsets, sequences.tokens, path=os.fspath(path))
+    for name, values in _lengths(sequences).items():
+        check_lengths(name, values, path=os.fspath(path))
+    write_columns(
         path,
         kind=FileKind.SEQUENCES,
-        fields=[
-            pa.field(name, array.type, nullable=name in ("state", "extra_key"))
-            for name, array in columns.items()
-        ],
-        metadata=full,
-        num_rows=sequences.num_sequences,
-        batches=[list(columns.values())],
+        key=sequences.key,
+        metadata=metadata or {},
+        columns=columns,
+        nullable=SEQUENCES_NULLABLE,
     )
+
+
+def _lengths(sequences: Sequences) -> dict[str, NDArray[np.int64]]:
+    return {
+        "kv_len": sequences.kv_lens,
+        "start_position": sequences.start_positions,
+        "prompt_len": sequences.prompt_lens,
+    }
 
 
 def _columns(sequences: Sequences) -> dict[str, Any]:
     columns = {
-        "request_id": pa.array(list(sequences.request_ids), type=STRING),
-        "tokens": list_array(sequences.token_offsets, sequences.tokens),
-        "slots": list_array(sequences.slot_offsets, sequences.slots),
-        "kv_len": fixed_width_array(sequences.kv_lens, INT64),
-        "start_position": fixed_width_array(sequences.start_positions, INT64),
-        "prompt_len": fixed_width_array(sequences.prompt_lens, INT64),
+        "request_id": text_array("request_id", sequences.request_ids),
+        "tokens": list_array(sequences.token_offsets, integers("tokens", sequences.tokens)),
+        "slots": list_array(sequences.slot_offsets, integers("slots", sequences.slots)),
     }
+    for name, values in _lengths(sequences).items():
+        columns[name] = fixed_width_array(integers(name, values), INT64)
     if any(state is not None for state in sequences.states):
-        columns["state"] = pa.array([state and str(state) for state in sequences.states], STRING)
+        columns["state"] = text_array("state", sequences.states)
     if any(key is not None for key in sequences.extra_keys):
-        columns["extra_key"] = pa.array(list(sequences.extra_keys), type=STRING)
+        columns["extra_key"] = text_array("extra_key", sequences.extra_keys)
     return columns

@@ -18,7 +18,7 @@ from kvaudit.errors import ConfigError, LimitExceeded, SchemaMismatch, ValuesInv
 from kvaudit.formats.arrow_file import ArrowFile
 from kvaudit.formats.columns import ColumnBatch, FileColumn, FileKvColumn
 from kvaudit.formats.digests import value_bytes
-from kvaudit.formats.limits import MAX_PAGE_SIZE, MAX_SLOTS
+from kvaudit.formats.limits import MAX_SLOTS
 from kvaudit.formats.metadata_values import MetadataValues
 from kvaudit.formats.ragged import strings
 from kvaudit.formats.schema import (
@@ -53,7 +53,7 @@ def read_snapshot(file: ArrowFile) -> tuple[Snapshot, dict[str, str | int], list
     slots = _slots(file, batches[SLOT_COLUMN])
     values = MetadataValues(file.metadata, file.path)
     key, given = values.pool_key()
-    num_slots = values.number("num_slots", least=0, most=MAX_SLOTS)
+    num_slots = values.number("num_slots")
     families = _families(file, batches)
     snapshot = Snapshot(
         path=file.path,
@@ -67,7 +67,7 @@ def read_snapshot(file: ArrowFile) -> tuple[Snapshot, dict[str, str | int], list
         stamped_columns=_stamped_columns(values),
         token_offset=values.number("token_offset") or 0,
         position_offset=values.number("position_offset") or 0,
-        window=values.number("window", least=1),
+        window=values.number("window"),
         canary=families["canary"],
         kv=families["kv"],
         stamped=families["stamped"],
@@ -93,7 +93,7 @@ def _slots(file: ArrowFile, batches: list[ColumnBatch]) -> NDArray[np.int64]:
 
 
 def _page_size(values: MetadataValues, path: str) -> int:
-    page_size = values.number("page_size", least=1, most=MAX_PAGE_SIZE)
+    page_size = values.number("page_size")
     if page_size is None:
         raise SchemaMismatch(
             "it has no metadata key kvaudit.page_size",
@@ -194,7 +194,7 @@ def _column(file: ArrowFile, name: str, batches: list[ColumnBatch]) -> FileColum
     if column_family(name) == "canary":
         convert, empty = _records, np.empty((0, RECORD_WORDS), dtype=np.int64)
     elif EVIDENCE_TYPES.get(name) == STRING:
-        convert, empty = partial(_texts, file.path, name), np.empty(0, dtype=object)
+        convert, empty = partial(_texts, path=file.path, name=name), np.empty(0, dtype=object)
     else:
         dtype = np.dtype(np.int32 if EVIDENCE_TYPES.get(name) == INT32 else np.int64)
         convert, empty = partial(_integers, dtype), np.empty(0, dtype=dtype)
@@ -209,7 +209,7 @@ def _integers(dtype: np.dtype[Any], array: pa.Array, _first_row: int) -> NDArray
     return value_bytes(array).view(dtype)
 
 
-def _texts(path: str, name: str, array: pa.Array, first_row: int) -> NDArray[Any]:
+def _texts(array: pa.Array, first_row: int, *, path: str, name: str) -> NDArray[Any]:
     texts = np.array(strings(array, path=path, column=name), dtype=object)
     if name == "alloc.state":
         known = {None, *AllocState}

@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from kvaudit.constants import RECORD_WORDS
 from kvaudit.core.kv_column import ArrayKvColumn, KvColumn, RowColumn
 from kvaudit.core.snapshot import Snapshot
 from kvaudit.errors import SchemaMismatch, SnapshotInconsistent
-from kvaudit.formats.arrow_writer import fixed_width_array, write_arrow
+from kvaudit.formats.arrow_writer import fixed_width_array, integers, text_array, write_arrow
 from kvaudit.formats.columns import FileKvColumn
-from kvaudit.formats.pairing_key import key_metadata
 from kvaudit.formats.schema import (
     EVIDENCE_TYPES,
+    INT32,
     INT64,
-    KEY_PREFIX,
     RECORD,
     SLOT_COLUMN,
     STRING,
@@ -47,7 +47,8 @@ def write_snapshot(
 
     Raises:
         FileUnwritable: the system refused.
-        SchemaMismatch: a column's name is not one of FORMAT.md.
+        SchemaMismatch: a column's name, or a metadata value, is not one of FORMAT.md.
+        ValuesInvalid: a value is none that its column can hold.
         SnapshotInconsistent: a column has not one value a row.
     """
     rows = _row_columns(snapshot)
@@ -60,7 +61,8 @@ def write_snapshot(
         path,
         kind=FileKind.SNAPSHOT,
         fields=fields,
-        metadata=_metadata(snapshot),
+        key=snapshot.key,
+        metadata={**snapshot.metadata, **_metadata(snapshot)},
         num_rows=snapshot.num_rows,
         batches=_batches(snapshot, rows, batch_rows or _batch_rows(snapshot, rows)),
     )
@@ -84,7 +86,7 @@ def _row_columns(snapshot: Snapshot) -> list[tuple[pa.Field, NDArray[Any]]]:
 
     def add(name: str, arrow_type: pa.DataType, column: RowColumn) -> None:
         values = column.read()
-        wanted = (snapshot.num_rows, 4) if arrow_type == RECORD else (snapshot.num_rows,)
+        wanted = (snapshot.num_rows, RECORD_WORDS) if arrow_type == RECORD else (snapshot.num_rows,)
         if values.shape != wanted:
             raise SnapshotInconsistent(
                 f"the values have shape {values.shape}, not {wanted}", column=name
@@ -120,7 +122,7 @@ def _batches(
 ) -> Iterator[list[pa.Array]]:
     for first in range(0, snapshot.num_rows, batch_rows):
         last = min(first + batch_rows, snapshot.num_rows)
-        columns = [_array(field.type, values[first:last]) for field, values in rows]
+        columns = [_array(field, values[first:last], first_row=first) for field, values in rows]
         for column in snapshot.kv.values():
             data = column.read_rows(first, last)
             if data.shape != (last - first, column.row_bytes):
@@ -132,19 +134,17 @@ def _batches(
         yield columns
 
 
-def _array(arrow_type: pa.DataType, values: NDArray[Any]) -> pa.Array:
-    if arrow_type == STRING:
-        return pa.array(values.tolist(), type=STRING)
-    wanted = np.int32 if arrow_type == EVIDENCE_TYPES["alloc.ref"] else np.int64
+def _array(field: pa.Field, values: NDArray[Any], *, first_row: int) -> pa.Array:
+    if field.type == STRING:
+        return text_array(field.name, values.tolist(), first_row=first_row)
+    dtype = np.int32 if field.type == INT32 else np.int64
     # A digest is computed as uint64 and stored as the same 64 bits.
     as_stored = values.view(np.int64) if values.dtype == np.uint64 else values
-    return fixed_width_array(as_stored.astype(wanted, casting="safe", copy=False), arrow_type)
+    return fixed_width_array(integers(field.name, as_stored, dtype=dtype), field.type)
 
 
 def _metadata(snapshot: Snapshot) -> dict[str, str]:
-    metadata = {KEY_PREFIX + key: value for key, value in snapshot.metadata.items()}
-    metadata.update(key_metadata(snapshot.key))
-    own = {
+    metadata = {
         "page_size": str(snapshot.page_size),
         "num_slots": str(snapshot.num_slots),
         "reserved_slots": str(snapshot.reserved_slots),
@@ -155,6 +155,5 @@ def _metadata(snapshot: Snapshot) -> dict[str, str]:
         "position_offset": str(snapshot.position_offset),
     }
     if snapshot.window is not None:
-        own["window"] = str(snapshot.window)
-    metadata.update({KEY_PREFIX + key: value for key, value in own.items()})
+        metadata["window"] = str(snapshot.window)
     return metadata

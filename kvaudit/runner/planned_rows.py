@@ -8,12 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kvaudit.constants import PADDING_SLOT
+from kvaudit.constants import NO_STEP, PADDING_SLOT
 from kvaudit.core.entries import EntrySource, to_engine_slots
 from kvaudit.core.snapshot import Snapshot
 from kvaudit.runner.row_space import RowSpace
-
-NEVER_STAMPED = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,5 +63,5 @@ def never_stamped_rows(snapshot: Snapshot) -> NDArray[np.bool_] | None:
     column = snapshot.evidence.get("stamped_step")
     if column is None:
         return None
-    never: NDArray[np.bool_] = column.read() == NEVER_STAMPED
+    never: NDArray[np.bool_] = column.read() == NO_STEP
     return never if never.any() else None

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from kvaudit.constants import NO_SEED, RECORD_WORDS, VIOLATION_FIELDS, RealKvHashMode
+from kvaudit.constants import NO_SEED, NO_STEP, RECORD_WORDS, VIOLATION_FIELDS, RealKvHashMode
 from kvaudit.core.backend import Backend
 from kvaudit.core.dataset import AuditedPool
 from kvaudit.core.entries import ALL_ENTRIES, EntryBlock, EntrySource
@@ -22,7 +22,7 @@ from kvaudit.core.snapshot import Snapshot, column_half
 from kvaudit.errors import ConfigError, SnapshotInconsistent
 from kvaudit.runner.bytes_pass import column_order
 from kvaudit.runner.expectations import expectations_of
-from kvaudit.runner.planned_rows import NEVER_STAMPED, planned_rows
+from kvaudit.runner.planned_rows import planned_rows
 from kvaudit.runner.pool_audit import stamped_name
 from kvaudit.runner.row_space import RowSpace
 
@@ -106,7 +106,7 @@ def _evidence(snapshot: Snapshot, sources: Sequence[EntrySource]) -> dict[str, R
     if "stamped_step" in evidence:
         rows = planned_rows(sources, RowSpace(snapshot)).rows
         step = 0 if snapshot.key.step is None else snapshot.key.step
-        values = np.where(rows, step, NEVER_STAMPED).astype(np.int64)
+        values = np.where(rows, step, NO_STEP).astype(np.int64)
         evidence["stamped_step"] = ArrayColumn(name="stamped_step", values=values)
     return evidence
 

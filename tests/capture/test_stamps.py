@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from kvaudit.capture.layouts import slot_views
-from kvaudit.capture.stamps import NEVER, Chain, PoolStamps
-from kvaudit.constants import CHAIN_ANCHOR, NO_SEED
+from kvaudit.capture.stamps import Chain, PoolStamps
+from kvaudit.constants import CHAIN_ANCHOR, NO_SEED, NO_STEP
 from kvaudit.core.launch_tag import KvHalf, PoolKind
 from kvaudit.kernels.fold.reference import launch_combine, launch_fold
-from kvaudit.kernels.hash.reference import mix3
+from kvaudit.kernels.hash.reference import splitmix64_mix3
 
 NUM_SLOTS = 24
 
@@ -55,8 +55,12 @@ def test_records_form_a_chain_over_steps(kv: list) -> None:
     stamps = stamps_of(kv)
     stamps.stamp([chain(0, [11, 12], [7, 9])], step=1)
     stamps.stamp([chain(2, [13], [4], seed=9)], step=2)
-    first = mix3(CHAIN_ANCHOR, 11, 0)
-    expected = {7: (11, 0, CHAIN_ANCHOR), 9: (12, 1, first), 4: (13, 2, mix3(first, 12, 1))}
+    first = splitmix64_mix3(CHAIN_ANCHOR, 11, 0)
+    expected = {
+        7: (11, 0, CHAIN_ANCHOR),
+        9: (12, 1, first),
+        4: (13, 2, splitmix64_mix3(first, 12, 1)),
+    }
     for half, records in stamps.records.items():
         for slot, record in expected.items():
             stored = [int(word) for word in records[slot].view(np.uint64)]
@@ -93,7 +97,7 @@ def test_a_copy_of_what_was_never_stamped_is_not_stamped(kv: list) -> None:
     stamps = stamps_of(kv)
     stamps.stamp([chain(0, [1], [4])], step=1)
     stamps.copy(np.array([9]), np.array([4]), step=2)
-    assert stamps.stamped_step[4] == NEVER
+    assert stamps.stamped_step[4] == NO_STEP
     assert not stamps.records[KvHalf.K][4].any()
 
 

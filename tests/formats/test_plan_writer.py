@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from kvaudit.errors import ValuesInvalid
+from kvaudit.errors import SchemaMismatch, ValuesInvalid
 from kvaudit.formats.plan_writer import write_plan
 from tests.helpers.arrow_files import plan
 
@@ -35,6 +35,16 @@ def test_rows_are_what_any_arrow_reader_sees(tmp_path):
 def test_no_launches_are_written_as_an_empty_file(tmp_path):
     write_plan(tmp_path / "a.arrow", plan(launches=[]))
     assert pa.ipc.open_file(tmp_path / "a.arrow").read_all().num_rows == 0
+
+
+def test_a_name_that_is_no_text_is_refused(tmp_path):
+    launches = [plan().launches[0], replace(plan().launches[0], request_ids=["a", 5, "b"])]
+    with pytest.raises(ValuesInvalid) as caught:
+        write_plan(tmp_path / "a.arrow", plan(launches=launches))
+    assert (caught.value.column, caught.value.row) == ("verify_request_ids", 1)
+    with pytest.raises(SchemaMismatch):
+        write_plan(tmp_path / "a.arrow", plan(), metadata={"a": "\ud800"})
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_launch_without_a_step_is_refused(tmp_path):

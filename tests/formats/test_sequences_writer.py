@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kvaudit.errors import ValuesInvalid
+from kvaudit.errors import SchemaMismatch, ValuesInvalid
 from kvaudit.formats.sequences_writer import write_sequences
 from tests.helpers.arrow_files import KEY, int64, sequences
 
@@ -55,6 +55,28 @@ def test_parts_of_another_length_are_refused(tmp_path, part, column, value):
     with pytest.raises(ValuesInvalid) as caught:
         write_sequences(tmp_path / "a.arrow", sequences(**{part: value}))
     assert caught.value.column == column
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("part", "column", "value"),
+    [
+        ("request_ids", "request_id", ["a", "\ud800"]),
+        ("extra_keys", "extra_key", [None, 5]),
+        ("kv_lens", "kv_len", np.array([1.0, 2.0])),
+        ("tokens", "tokens", np.array([1.5] * 5)),
+    ],
+)
+def test_values_that_are_none_of_their_column_are_refused(tmp_path, part, column, value):
+    with pytest.raises(ValuesInvalid) as caught:
+        write_sequences(tmp_path / "a.arrow", sequences(**{part: value}))
+    assert caught.value.column == column
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_metadata_that_is_no_text_is_refused(tmp_path):
+    with pytest.raises(SchemaMismatch):
+        write_sequences(tmp_path / "a.arrow", sequences(), metadata={"a": 5})
     assert list(tmp_path.iterdir()) == []
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from kvaudit.core.kv_column import ArrayColumn
-from kvaudit.errors import SchemaMismatch, SnapshotInconsistent
+from kvaudit.errors import SchemaMismatch, SnapshotInconsistent, ValuesInvalid
 from kvaudit.formats import snapshot_writer
 from kvaudit.formats.reader import read_file
 from kvaudit.formats.snapshot_writer import write_snapshot
@@ -96,6 +96,29 @@ def test_a_name_that_no_reader_accepts_is_not_written(tmp_path):
             bad = {"nonsense": ArrayColumn(name="", values=np.zeros((9, 4), dtype=np.int64))}
         with pytest.raises(SchemaMismatch):
             write_snapshot(tmp_path / "a.arrow", snapshot(9, **{family: bad}))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "row"),
+    [
+        ("alloc.owner", np.array(["a"] * 8 + [5], dtype=object), 8),
+        ("alloc.owner", np.array(["\ud800"] * 9, dtype=object), 0),
+        ("swa_slot", np.full(9, 0.5), None),
+    ],
+)
+def test_values_that_are_none_of_their_column_are_refused(tmp_path, name, values, row):
+    evidence = {name: ArrayColumn(name=name, values=values)}
+    with pytest.raises(ValuesInvalid) as caught:
+        write_snapshot(tmp_path / "a.arrow", snapshot(9, evidence=evidence), batch_rows=4)
+    assert (caught.value.column, caught.value.row) == (name, row)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("change", [{"metadata": {"a": 5}}, {"window": 0}, {"page_size": 1 << 40}])
+def test_metadata_that_no_reader_takes_is_not_written(tmp_path, change):
+    with pytest.raises(SchemaMismatch):
+        write_snapshot(tmp_path / "a.arrow", snapshot(9, **change))
     assert list(tmp_path.iterdir()) == []
 
 
