@@ -25,8 +25,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kvaudit.capture.arguments import check_choice, integer, schema_metadata, text
 from kvaudit.capture.dump import Content, sequences_path, write_pair
 from kvaudit.capture.pool_recorder import PoolDump, PoolRecorder, PoolRow, RecordedPool
+from kvaudit.capture.tables import integers, token_ids
+from kvaudit.constants import UNKNOWN_LENGTH
 from kvaudit.core.snapshot import PoolKey
 from kvaudit.errors import ConfigError
 from kvaudit.formats.pairing_key import file_stem
@@ -56,7 +59,7 @@ class ForwardRow:
     tokens: Sequence[int]
     slots: PoolTables
     known_tokens: Sequence[int] | None = None
-    prompt_len: int = -1
+    prompt_len: int = UNKNOWN_LENGTH
 
 
 class Recorder:
@@ -67,6 +70,9 @@ class Recorder:
         instance: the engine process, such as "decode-0".
         rank: the rank that owns the pools.
         metadata: further schema metadata of every file, such as {"engine": ..., "model": ...}.
+
+    Raises:
+        ConfigError: an argument is none that a file can hold; the message names it.
     """
 
     def __init__(
@@ -77,10 +83,11 @@ class Recorder:
         rank: int | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> None:
+        check_choice("content", content, ("bytes", "digests"))
         self._content: Content = content
-        self._instance = instance
-        self._rank = rank
-        self._metadata = dict(metadata or {})
+        self._instance = None if instance is None else text(instance, "instance")
+        self._rank = None if rank is None else integer(rank, "rank", at_least=0)
+        self._metadata = schema_metadata(metadata)
         self._lock = threading.RLock()
         self._pools: dict[str, tuple[RecordedPool, PoolRecorder]] = {}
         self._step = 0
@@ -161,7 +168,7 @@ class Recorder:
             for name, (_, recorder) in self._pools.items():
                 recorder.update(
                     request_id,
-                    known_tokens=None if known_tokens is None else _int64(known_tokens),
+                    known_tokens=_known(known_tokens, request_id),
                     slots=None if slots is None else self._table(slots, name),
                     kv_len=kv_len,
                 )
@@ -207,10 +214,12 @@ class Recorder:
             the files written.
 
         Raises:
+            ConfigError: content is neither.
             FileUnwritable: a file or its folder cannot be written.
         """
         with self._lock:
             wanted = content or self._content
+            check_choice("content", wanted, ("bytes", "digests"))
             files: list[Path] = []
             for pool, recorder in self._pools.values():
                 now = recorder.dump(self._key(pool), request_ids=request_ids, content=wanted)
@@ -245,24 +254,26 @@ class Recorder:
                 f"{row.request_id}: {len(row.tokens)} tokens for {row.positions}",
                 hint="give one token a position, and consecutive positions",
             )
+        if text(row.request_id, "request_id") != row.request_id:
+            raise ConfigError(f"request_id: {row.request_id!r}", hint="name requests by strings")
         return PoolRow(
             request_id=row.request_id,
             positions=row.positions,
-            tokens=_int64(row.tokens),
+            tokens=token_ids(row.tokens, f"{row.request_id}: tokens"),
             slots=self._table(row.slots, pool_name),
-            known_tokens=None if row.known_tokens is None else _int64(row.known_tokens),
-            prompt_len=row.prompt_len,
+            known_tokens=_known(row.known_tokens, row.request_id),
+            prompt_len=integer(row.prompt_len, "prompt_len", at_least=UNKNOWN_LENGTH),
         )
 
     def _table(self, slots: PoolTables, pool_name: str) -> NDArray[np.int64]:
         if isinstance(slots, Mapping):
-            return _int64(slots.get(pool_name, ()))
+            return integers(slots.get(pool_name, ()), f"slots[{pool_name!r}]")
         if len(self._pools) > 1:
             raise ConfigError(
                 "slots: one table, but there are several pools", hint="give slots by pool name"
             )
-        return _int64(slots)
+        return integers(slots, "slots")
 
 
-def _int64(values: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.array(values, dtype=np.int64)
+def _known(tokens: Sequence[int] | None, request_id: str) -> NDArray[np.int64] | None:
+    return None if tokens is None else token_ids(tokens, f"{request_id}: known_tokens")

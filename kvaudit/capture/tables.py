@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.capture.arguments import Indexed, indexed, text, texts
-from kvaudit.constants import UNKNOWN_TOKEN
+from kvaudit.constants import UNKNOWN_LENGTH, UNKNOWN_TOKEN
 from kvaudit.core.sequences import Sequences, SequenceState
 from kvaudit.core.snapshot import PoolKey
 from kvaudit.errors import ConfigError
@@ -42,7 +42,7 @@ class SequenceRow:
     slots: NDArray[np.int64]
     kv_len: int
     start_position: int = 0
-    prompt_len: int = -1
+    prompt_len: int = UNKNOWN_LENGTH
     state: SequenceState | None = None
     extra_key: str | None = None
 
@@ -105,7 +105,7 @@ def sequence_rows(
             hint="give the number of tokens whose KV is written, one a request",
         )
     num_requests = len(indexed(tables, table_name))
-    written = None if kv_lens is None else _integers(kv_lens, "kv_lens")
+    written = None if kv_lens is None else integers(kv_lens, "kv_lens")
     ids = range(num_requests) if request_ids is None else indexed(request_ids, "request_ids")
     _check_length("tokens", tokens, num_requests)
     _check_length("kv_lens", written, num_requests)
@@ -115,17 +115,15 @@ def sequence_rows(
     rows = []
     for request_idx in range(num_requests):
         place = f"{table_name}[{request_idx}]"
-        token_ids = (
-            None if tokens is None else _tokens(tokens[request_idx], f"tokens[{request_idx}]")
-        )
-        table = _integers(tables[request_idx], place)
-        kv_len = _kv_len(written, request_idx, token_ids, table)
+        known = None if tokens is None else token_ids(tokens[request_idx], f"tokens[{request_idx}]")
+        table = integers(tables[request_idx], place)
+        kv_len = _kv_len(written, request_idx, tokens=known, table=table)
         request_slots = _slots_of(table, kv_len, slots_per_entry, num_slots=num_slots, place=place)
         extra_key = None if extra_keys is None else extra_keys[request_idx]
         rows.append(
             SequenceRow(
                 request_id=names[request_idx],
-                tokens=_unknown(kv_len) if token_ids is None else token_ids,
+                tokens=_unknown(kv_len) if known is None else known,
                 slots=request_slots,
                 kv_len=kv_len,
                 extra_key=None if extra_key is None else text(extra_key, "extra_keys"),
@@ -137,6 +135,7 @@ def sequence_rows(
 def _kv_len(
     kv_lens: NDArray[np.int64] | None,
     request_idx: int,
+    *,
     tokens: NDArray[np.int64] | None,
     table: NDArray[np.int64],
 ) -> int:
@@ -185,7 +184,7 @@ def _check_length(name: str, values: Indexed[Any] | None, num_requests: int) -> 
         )
 
 
-def _integers(values: Integers, place: str) -> NDArray[np.int64]:
+def integers(values: Integers, place: str) -> NDArray[np.int64]:
     """A list, an array or a tensor on any device as shape [n], int64."""
     host = values.detach().cpu().numpy() if hasattr(values, "detach") else _array(values)
     if host.size == 0:
@@ -198,9 +197,9 @@ def _integers(values: Integers, place: str) -> NDArray[np.int64]:
     return host.astype(np.int64)
 
 
-def _tokens(values: Integers, place: str) -> NDArray[np.int64]:
+def token_ids(values: Integers, place: str) -> NDArray[np.int64]:
     """Token ids, shape [n], int64; -1 where one is unknown."""
-    tokens = _integers(values, place)
+    tokens = integers(values, place)
     if tokens.size and int(tokens.min()) < UNKNOWN_TOKEN:
         raise ConfigError(
             f"{place}: token {tokens.min()}", hint=f"give {UNKNOWN_TOKEN} for an unknown token"
