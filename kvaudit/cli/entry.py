@@ -55,6 +55,7 @@ def _dispatched(args: Sequence[str]) -> int:
 
     from kvaudit.cli.app import app
     from kvaudit.cli.exit_code import ExitCode, exit_code_of
+    from kvaudit.cli.screen import complain
     from kvaudit.errors import KvauditError
 
     try:
@@ -64,11 +65,11 @@ def _dispatched(args: Sequence[str]) -> int:
         code = exit_code_of(error)
         if code is ExitCode.INTERNAL:
             raise
-        _complain(str(error), hint=error.hint)
+        complain(str(error), hint=error.hint)
         return code
     except TyperException as error:
         command = getattr(getattr(error, "ctx", None), "command_path", "kvaudit")
-        _complain(error.format_message(), hint=f"try '{command} --help'")
+        complain(error.format_message(), hint=f"try '{command} --help'")
         return ExitCode.USAGE
     if isinstance(outcome, ExitCode):
         return outcome
@@ -79,14 +80,6 @@ def _dispatched(args: Sequence[str]) -> int:
         raise KeyboardInterrupt
     message = f"a command gave back {outcome!r}, which is no exit code"
     raise TypeError(message)
-
-
-def _complain(message: str, *, hint: str) -> None:
-    from kvaudit.render.printable import printable
-
-    _say(f"kvaudit: error: {printable(message)}")
-    if hint:
-        _say(f"  hint: {printable(hint)}")
 
 
 def _crashed(error: BaseException) -> int:

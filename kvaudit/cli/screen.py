@@ -33,6 +33,15 @@ def say(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 
+def complain(message: str, *, hint: str) -> None:
+    """An error and the next thing to try, on stderr."""
+    from kvaudit.render.printable import printable
+
+    say(f"kvaudit: error: {printable(message)}")
+    if hint:
+        say(f"  hint: {printable(hint)}")
+
+
 @contextmanager
 def progress(*, quiet: bool) -> Iterator[RunObserver]:
     """Draws the progress of the run inside it, unless quiet."""

@@ -83,7 +83,7 @@ def verify(
     """Audit the files, write the report, and leave with its exit code; HELP is its help."""
     from kvaudit import api
     from kvaudit.cli.output import output_files, write_report
-    from kvaudit.cli.screen import progress
+    from kvaudit.cli.screen import complain, progress
     from kvaudit.core.audit_options import AuditOptions
     from kvaudit.core.layout import SlotRanges
 
@@ -104,5 +104,7 @@ def verify(
         dataset = api.open(files, expect=tuple(expect or ()))
         copies = output_files(output, inputs=[file.path for file in dataset.files])
         report = api.audit(dataset, backend=backend, options=options, observer=observer)
+    for error in report.left_out:
+        complain(str(error), hint=error.hint)
     write_report(report, form=format, files=copies, color=color, quiet=quiet)
     return ExitCode(report.exit_code)

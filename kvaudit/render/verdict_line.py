@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from rich.text import Text
@@ -57,7 +57,7 @@ def not_checked(report: Report) -> list[Text]:
         *_missed_entries(report.coverage),
         *_missed_launches(report.coverage),
         *_missed_slots(report.coverage),
-        *(f"{file.path}: {note}" for file in report.inputs for note in file.notes),
+        *_notes(report),
     ]
     if not sentences:
         return []
@@ -65,6 +65,15 @@ def not_checked(report: Report) -> list[Text]:
         heading("not checked"),
         *(line(printable(sentence), indent=1) for sentence in dict.fromkeys(sentences)),
     ]
+
+
+def _notes(report: Report) -> Iterator[str]:
+    """What is to be known of the files; why one is left out stands among the reasons already."""
+    said = {(error.path, error.left_out_note(error.path or "")) for error in report.left_out}
+    for file in report.inputs:
+        for note in file.notes:
+            if (file.path, note) not in said:
+                yield f"{file.path}: {note}"
 
 
 def _missed_families(report: Report) -> list[str]:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 from kvaudit.cli.entry import run
 from kvaudit.cli.exit_code import ExitCode
 from kvaudit.core.plan import PlanDump, PlannedLaunch, VerifyPlan
+from kvaudit.core.snapshot import PoolKey
 from kvaudit.formats.plan_writer import write_plan
 from kvaudit.render.progress import COMPILING_EACH_TIME
 from tests.helpers import dumps
@@ -364,6 +366,75 @@ def test_an_invalid_file_leaves_with_3_and_says_where(
         assert word in done.stderr
     assert "hint: " in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def two_ranks(tmp_path: Path) -> Path:
+    """Two clean pools, a folder a rank."""
+    for rank in range(2):
+        key = PoolKey(rank=rank)
+        dumps.write(
+            tmp_path / f"r{rank}",
+            pool=dumps.snapshot(key=key),
+            owners=replace(dumps.sequences(), key=key),
+        )
+    return tmp_path
+
+
+@pytest.mark.parametrize("damage", [truncated_file, bit_flipped_file], ids=lambda it: it.__name__)
+def test_a_pool_that_cannot_be_read_is_named_and_the_others_are_audited(
+    two_ranks: Path, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], Path]
+) -> None:
+    broken = damage(two_ranks / "r1")
+    code, out, err = verify(capsys, two_ranks, "--format", "json")
+    document = json.loads(out)
+    assert code == document["exit_code"] == ExitCode.INPUT
+    assert document["verdict"] == "incomplete"
+    assert document["coverage"]["records"]["ratio"] == 1.0
+    [file] = [file for file in document["inputs"] if file["path"] == str(broken)]
+    assert any(note.startswith("not audited: ") for note in file["notes"])
+    assert any(str(broken) in reason for reason in document["incomplete_reasons"])
+    assert err.startswith(f"kvaudit: error: {broken}")
+    assert "\n  hint: " in err
+    code, out, _ = verify(capsys, two_ranks)
+    assert code == ExitCode.INPUT
+    assert out.startswith("INCOMPLETE  index 100% · records 100%")
+    assert out.count(str(broken)) == 1
+
+
+def test_violations_win_over_a_pool_that_cannot_be_read(
+    two_ranks: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = PoolKey(rank=0)
+    dumps.write(
+        two_ranks / "r0",
+        pool=replace(dumps.flipped("kv.v.1", slot=3), key=key),
+        owners=replace(dumps.sequences(), key=key),
+    )
+    broken = truncated_file(two_ranks / "r1")
+    code, out, err = verify(capsys, two_ranks)
+    assert code == ExitCode.VIOLATIONS
+    assert out.startswith("VIOLATIONS")
+    assert f"not audited: {broken}" in out
+    assert err.startswith(f"kvaudit: error: {broken}")
+
+
+def test_exit_zero_hides_no_pool_that_cannot_be_read(
+    two_ranks: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = truncated_file(two_ranks / "r1")
+    _, out, err = verify(capsys, two_ranks, "--exit-zero")
+    assert out.startswith("INCOMPLETE")
+    assert str(broken) in err
+
+
+def test_no_pool_left_is_an_input_error_without_a_report(
+    two_ranks: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for rank in range(2):
+        truncated_file(two_ranks / f"r{rank}")
+    code, out, _ = verify(capsys, two_ranks)
+    assert (code, out) == (ExitCode.INPUT, "")
 
 
 def test_a_folder_without_a_snapshot_leaves_with_3(

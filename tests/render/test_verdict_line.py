@@ -3,6 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kvaudit.core.coverage import Coverage, Family, FamilyCoverage
+from kvaudit.core.report import InputFile
+from kvaudit.errors import FileCorrupt
 from kvaudit.render.verdict_line import not_checked, scope_label, verdict_line
 from tests.helpers import reports
 
@@ -43,6 +45,30 @@ def test_not_checked_counts_the_causes() -> None:
     assert "records: 1 of 20,001 not checked: 1 not in snapshot" in lines
     assert "1 launch disabled by the plan" in lines
     assert "3,072 of 4,096 slots: no expectation names them" in lines
+
+
+def test_a_pool_left_out_is_named_once_with_the_reason() -> None:
+    error = FileCorrupt("its digest differs", path="b.snapshot.arrow", column="kv.k.0")
+    left_out = InputFile(
+        path="b.snapshot.arrow",
+        kind="snapshot",
+        notes=(error.left_out_note("b.snapshot.arrow"), "file not checksummed"),
+    )
+    lost = InputFile(
+        path="c.snapshot.arrow", kind="snapshot", notes=(error.left_out_note("c.snapshot.arrow"),)
+    )
+    report = replace(
+        reports.INCOMPLETE,
+        inputs=(left_out, lost),
+        incomplete_reasons=(f"not audited: {error}",),
+        left_out=(error,),
+    )
+    lines = [text.plain.strip() for text in not_checked(report)]
+    assert [text for text in lines if "snapshot.arrow" in text] == [
+        "not audited: b.snapshot.arrow, column kv.k.0: its digest differs",
+        "b.snapshot.arrow: file not checksummed",
+        "c.snapshot.arrow: not audited: b.snapshot.arrow, column kv.k.0: its digest differs",
+    ]
 
 
 def said(**details: int) -> list[str]:
