@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.backends import memory
-from kvaudit.backends.kernel_backend import AuditKernels, KernelBackend
+from kvaudit.backends.kernel_backend import KernelBackend
+from kvaudit.backends.kernel_set import kernel_set
 from kvaudit.backends.window_walk import WindowTask, wanted_windows
 from kvaudit.core.kv_column import KvColumn
 from kvaudit.kernels.compilation import cache_folder, needs_compilation
@@ -26,14 +27,7 @@ class CpuBackend(KernelBackend):
     name = "cpu"
 
     def __init__(self) -> None:
-        super().__init__(
-            AuditKernels(
-                launch_fold=fold_kernels.launch_fold,
-                launch_combine=fold_kernels.launch_combine,
-                launch_hash=hash_kernels.launch_hash,
-                launch_verify=verify_kernels.launch_verify,
-            )
-        )
+        super().__init__(kernel_set("numba_cpu"))
         self.device = f"CPU, {num_threads()} threads"
 
     def needs_compilation(self) -> bool:

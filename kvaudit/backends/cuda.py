@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from kvaudit.backends.cuda_errors import cuda_errors_translated
 from kvaudit.backends.cuda_staging import Staging
-from kvaudit.backends.kernel_backend import AuditKernels, KernelBackend
+from kvaudit.backends.kernel_backend import KernelBackend
+from kvaudit.backends.kernel_set import kernel_set
 from kvaudit.backends.window_walk import wanted_windows
 from kvaudit.core.kv_column import WINDOW_BYTES, KvColumn
 from kvaudit.kernels.compilation import cache_folder, needs_compilation
@@ -32,14 +33,7 @@ class CudaBackend(KernelBackend):
     name = "cuda"
 
     def __init__(self, *, device: str) -> None:
-        super().__init__(
-            AuditKernels(
-                launch_fold=fold_kernels.launch_fold,
-                launch_combine=fold_kernels.launch_combine,
-                launch_hash=hash_kernels.launch_hash,
-                launch_verify=verify_kernels.launch_verify,
-            )
-        )
+        super().__init__(kernel_set("numba_cuda"))
         self.device = device
         self._staging: Staging | None = None
 

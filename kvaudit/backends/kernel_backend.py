@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.backends import memory
+from kvaudit.backends.kernel_set import KernelSet
 from kvaudit.constants import RECORD_WORDS, WORD_BYTES, LaunchTag
 from kvaudit.core.kv_column import ArrayKvColumn, KvColumn
 
 _WARM_UP_SLOTS = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditKernels:
-    """The launchers that an audit needs, as the contracts in `kernels` describe them."""
-
-    launch_fold: Callable[..., None]
-    launch_combine: Callable[..., None]
-    launch_hash: Callable[..., None]
-    launch_verify: Callable[..., None]
 
 
 class KernelBackend(ABC):
@@ -34,7 +24,7 @@ class KernelBackend(ABC):
     A device overrides the three hooks: how arrays reach it, how they return, what its errors mean.
     """
 
-    def __init__(self, kernels: AuditKernels) -> None:
+    def __init__(self, kernels: KernelSet) -> None:
         self._kernels = kernels
 
     def _to_kernels(self, array: NDArray[Any]) -> Any:  # noqa: ANN401 - a device has its own arrays

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from kvaudit.backends.kernel_set import KernelSet
 from kvaudit.backends.launch_arrays import KernelArray, LaunchArrays
-from kvaudit.backends.launch_kernels import LaunchKernels
 from kvaudit.backends.launch_types import RealKvHashMode, RealKvSource, VerifyOrWriteContext
 from kvaudit.backends.torch_module import torch
 from kvaudit.constants import PARTIAL_READ_BYTES
 
 
 def fold_sources(
-    kernels: LaunchKernels,
+    kernels: KernelSet,
     arrays: LaunchArrays,
     *,
     context: VerifyOrWriteContext,

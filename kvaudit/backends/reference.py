@@ -6,12 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.backends import memory
-from kvaudit.backends.kernel_backend import AuditKernels, KernelBackend
+from kvaudit.backends.kernel_backend import KernelBackend
+from kvaudit.backends.kernel_set import kernel_set
 from kvaudit.backends.window_walk import wanted_windows
 from kvaudit.core.kv_column import KvColumn
-from kvaudit.kernels.fold import reference as fold_kernels
-from kvaudit.kernels.hash import reference as hash_kernels
-from kvaudit.kernels.verify import reference as verify_kernels
 
 
 class ReferenceBackend(KernelBackend):
@@ -21,14 +19,7 @@ class ReferenceBackend(KernelBackend):
     device = "Python"
 
     def __init__(self) -> None:
-        super().__init__(
-            AuditKernels(
-                launch_fold=fold_kernels.launch_fold,
-                launch_combine=fold_kernels.launch_combine,
-                launch_hash=hash_kernels.launch_hash,
-                launch_verify=verify_kernels.launch_verify,
-            )
-        )
+        super().__init__(kernel_set("reference"))
 
     def fold(
         self, column: KvColumn, rows: NDArray[np.int64], *, read_bytes: int | None = None
