@@ -10,8 +10,8 @@ from kvaudit import errors
 from kvaudit.cli import entry
 from kvaudit.cli.exit_code import BRANCHES, ExitCode, exit_code_of
 from kvaudit.cli.verify_cmd import HELP
-from kvaudit.core.report import EXIT_CODE_LEFT_OUT, EXIT_CODES, Verdict
-from kvaudit.errors import InputError, KvauditError
+from kvaudit.core.report import EXIT_CODE_LEFT_OUT, EXIT_CODES
+from kvaudit.errors import KvauditError
 
 
 def tree(root: type[KvauditError] = KvauditError) -> Iterator[type[KvauditError]]:
@@ -70,8 +70,3 @@ def test_a_reports_codes_are_those_of_the_command_line() -> None:
         name: ExitCode[name] for name in ("CLEAN", "VIOLATIONS", "INCOMPLETE")
     }
     assert EXIT_CODE_LEFT_OUT == ExitCode.INPUT
-
-
-def test_a_report_and_the_process_mean_the_same_by_a_number() -> None:
-    assert {verdict: ExitCode[verdict.name] for verdict in Verdict} == EXIT_CODES
-    assert exit_code_of(InputError("x")) == EXIT_CODE_LEFT_OUT
