@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kvaudit.core.kv_column import WINDOW_BYTES, KvWindow
+from kvaudit.core.kv_column import KvWindow, windows_without_digests
 
 if TYPE_CHECKING:
     import torch
@@ -71,6 +71,23 @@ class SlotView:
         """Bytes of one token."""
         return int(self.rows.shape[1:].numel()) * int(self.rows.element_size())
 
+    @property
+    def span_bytes(self) -> int:
+        """Bytes from a token's first to its last, those between its heads included."""
+        dimensions = zip(self.rows.shape[1:], self.rows.stride()[1:], strict=True)
+        last = sum((length - 1) * stride for length, stride in dimensions)
+        return int(last + 1) * int(self.rows.element_size())
+
+    def first_addresses(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where each slot begins in its device's memory, shape [n], int64."""
+        step_bytes = int(self.rows.stride(0)) * int(self.rows.element_size())
+        return self.rows.data_ptr() + self._row_indices(slots) * step_bytes
+
+    def _row_indices(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        pages, offsets = np.divmod(slots, self.page_size)
+        indices: NDArray[np.int64] = pages * self.page_step + offsets * self.slot_step
+        return indices
+
     def gather(self, slots: NDArray[np.int64]) -> NDArray[np.uint8]:
         """The bytes of each slot, shape [n, row_bytes], uint8; slots are below num_slots.
 
@@ -78,8 +95,7 @@ class SlotView:
         """
         import torch
 
-        pages, offsets = np.divmod(slots, self.page_size)
-        index = torch.from_numpy(pages * self.page_step + offsets * self.slot_step)
+        index = torch.from_numpy(self._row_indices(slots))
         selected = self.rows.index_select(0, index.to(self.rows.device))
         flat = selected.reshape(len(slots), self.rows.shape[1:].numel()).contiguous().cpu()
         gathered: NDArray[np.uint8] = flat.view(torch.uint8).numpy()
@@ -123,14 +139,14 @@ class GatheredColumn:
         """Element type as torch names it."""
         return self.view.dtype
 
+    @property
+    def is_resident(self) -> bool:
+        """The rows lie all over the pool."""
+        return False
+
     def windows(self) -> Iterator[KvWindow]:
         """All rows in ascending order, at most WINDOW_BYTES of them on the host at a time."""
-        rows_per_window = max(1, WINDOW_BYTES // max(1, self.row_bytes))
-        for first_row in range(0, self.num_rows, rows_per_window):
-            yield KvWindow(
-                first_row=first_row,
-                data=self.read_rows(first_row, first_row + rows_per_window),
-            )
+        return windows_without_digests(self)
 
     def read_rows(self, first_row: int, last_row: int) -> NDArray[np.uint8]:
         """The bytes of rows [first_row, last_row), shape [n, row_bytes], uint8."""

@@ -94,6 +94,8 @@ class KvColumn(Protocol):
         row_bytes: bytes a row holds.
         read_bytes: leading bytes of a row that a digest covers, at most row_bytes.
         dtype: element type as the dumper named it (`bfloat16`), "" when unknown.
+        is_resident: whether the rows lie in memory or in a map one after another, so that all of
+            them can be read at once without a copy.
     """
 
     @property
@@ -106,6 +108,8 @@ class KvColumn(Protocol):
     def read_bytes(self) -> int: ...  # noqa: D102
     @property
     def dtype(self) -> str: ...  # noqa: D102
+    @property
+    def is_resident(self) -> bool: ...  # noqa: D102
 
     def windows(self) -> Iterator[KvWindow]:
         """All rows in ascending order, each in exactly one window; no copy."""
@@ -117,6 +121,17 @@ class KvColumn(Protocol):
         For looking at a few rows and for rewriting a batch; no digest is checked.
         """
         ...
+
+
+def windows_without_digests(column: KvColumn) -> Iterator[KvWindow]:
+    """The windows of a column that carries no digests of itself.
+
+    All rows in ascending order, at most WINDOW_BYTES of them read at a time.
+    """
+    rows_per_window = max(1, WINDOW_BYTES // max(1, column.row_bytes))
+    for first_row in range(0, column.num_rows, rows_per_window):
+        last_row = min(first_row + rows_per_window, column.num_rows)
+        yield KvWindow(first_row=first_row, data=column.read_rows(first_row, last_row))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -170,6 +185,11 @@ class ArrayKvColumn:
     dtype: str = ""
 
     @property
+    def is_resident(self) -> bool:
+        """The rows are in memory."""
+        return True
+
+    @property
     def num_rows(self) -> int:
         """Rows of the column."""
         return int(self.data.shape[0])
@@ -181,12 +201,7 @@ class ArrayKvColumn:
 
     def windows(self) -> Iterator[KvWindow]:
         """All rows in ascending order, at most WINDOW_BYTES a window."""
-        rows_per_window = max(1, WINDOW_BYTES // max(1, self.row_bytes))
-        for first_row in range(0, self.num_rows, rows_per_window):
-            yield KvWindow(
-                first_row=first_row,
-                data=self.data[first_row : first_row + rows_per_window],
-            )
+        return windows_without_digests(self)
 
     def read_rows(self, first_row: int, last_row: int) -> NDArray[np.uint8]:
         """The bytes of rows [first_row, last_row), shape [n, row_bytes], uint8."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
@@ -54,6 +54,22 @@ class PoolKey:
     tier: str | None = None
     rank: int | None = None
     step: int | None = None
+
+    def place(self) -> dict[str, str | int | None]:
+        """Where the pool lies, whatever the step, as keys of the JSON report."""
+        return {
+            "instance": self.instance,
+            "group": self.group,
+            "pool": str(self.pool),
+            "tier": self.tier,
+            "rank": self.rank,
+        }
+
+    def pairs_with(self, other: PoolKey) -> bool:
+        """Whether both are keys of one pool; a step that one of them does not give fits any."""
+        if self.step is None or other.step is None:
+            return replace(self, step=None) == replace(other, step=None)
+        return self == other
 
     def label(self) -> str:
         """The given parts as one word for people, such as `decode-0.target.FULL.r3`."""

@@ -119,9 +119,9 @@ class FileKvColumn:
     dtype: str
 
     @property
-    def num_batches(self) -> int:
-        """Record batches that the column is spread over."""
-        return len(self.batches)
+    def is_resident(self) -> bool:
+        """The rows of one record batch lie in the map one after another."""
+        return len(self.batches) <= 1
 
     def windows(self) -> Iterator[KvWindow]:
         """All rows in ascending order: those whose first byte lies in one chunk are a window.

@@ -13,7 +13,7 @@ from kvaudit.core.report import InputFile
 from kvaudit.core.sequences import Sequences
 from kvaudit.core.snapshot import PoolKey, Snapshot
 from kvaudit.errors import InputError, SchemaMismatch, SnapshotInconsistent
-from kvaudit.formats.file_search import find_files, same_pool
+from kvaudit.formats.file_search import find_files
 from kvaudit.formats.file_set import FileSet, FoundFile
 from kvaudit.formats.left_out import lost_pools
 from kvaudit.formats.reader import ReadFile, read_arrow
@@ -122,7 +122,7 @@ def _pair(found: FoundFile, file: ReadFile, *, pools: Sequence[_Pool], is_whole:
     if isinstance(content, Snapshot):
         return file.input_file
     candidates = [pool for pool in pools if not found.owners or pool.snapshot.path in found.owners]
-    fitting = [pool for pool in candidates if same_pool(content.key, pool.snapshot.key)]
+    fitting = [pool for pool in candidates if content.key.pairs_with(pool.snapshot.key)]
     if not fitting and found.demanded:
         agrees = _agrees if is_whole else _states
         fitting = [pool for pool in candidates if agrees(file, pool.snapshot.key)]

@@ -154,14 +154,5 @@ def _add_if_companion(files: FileSet, path: str, *, snapshot_path: str, key: Poo
         if Path(path).name.split(".")[0] == Path(snapshot_path).name.split(".")[0]:
             raise
         return
-    if file.kind != FileKind.SNAPSHOT and same_pool(other, key):
+    if file.kind != FileKind.SNAPSHOT and other.pairs_with(key):
         files.add(file, demanded=False)
-
-
-def same_pool(expectation: PoolKey, snapshot: PoolKey) -> bool:
-    """Whether two pairing keys are the same; a step that one does not give fits any."""
-    steps = (expectation.step, snapshot.step)
-    return (None in steps or steps[0] == steps[1]) and all(
-        getattr(expectation, part) == getattr(snapshot, part)
-        for part in ("instance", "group", "pool", "pool_kind", "tier", "rank")
-    )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from typing import Final
 
 from kvaudit.core.snapshot import PoolKey
 from kvaudit.formats.schema import FILE_SUFFIX, FileKind
 
-_TEXT_PARTS = ("instance", "group", "pool", "tier")
-_NUMBER_PARTS = ("rank", "step")
-KEY_PARTS = ("instance", "group", "pool", "pool_kind", "tier", "rank", "step")
+KEY_PARTS: Final = tuple(part.name for part in fields(PoolKey))
 _NOT_IN_A_NAME: Final = re.compile(r"[^\w.-]")
 
 
@@ -19,11 +18,11 @@ def key_metadata(key: PoolKey) -> dict[str, str]:
 
     Parts at their default are left out, the pool kind is not.
     """
-    metadata = {"pool_kind": str(key.pool_kind)}
-    for part in (*_TEXT_PARTS, *_NUMBER_PARTS):
-        value = getattr(key, part)
-        if value is not None and not (part == "pool" and value == key.pool_kind):
-            metadata[part] = str(value)
+    metadata = {
+        part: str(getattr(key, part)) for part in KEY_PARTS if getattr(key, part) is not None
+    }
+    if key.pool == key.pool_kind:
+        del metadata["pool"]
     return metadata
 
 

@@ -12,11 +12,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kvaudit.constants import RECORD_WORDS
-from kvaudit.core.kv_column import ArrayKvColumn, KvColumn, RowColumn
+from kvaudit.core.kv_column import KvColumn, RowColumn
 from kvaudit.core.snapshot import Snapshot
 from kvaudit.errors import SchemaMismatch, SnapshotInconsistent
 from kvaudit.formats.arrow_writer import fixed_width_array, integers, text_array, write_arrow
-from kvaudit.formats.columns import FileKvColumn
 from kvaudit.formats.schema import (
     EVIDENCE_TYPES,
     INT32,
@@ -105,12 +104,7 @@ def _row_columns(snapshot: Snapshot) -> list[tuple[pa.Field, NDArray[Any]]]:
 
 
 def _batch_rows(snapshot: Snapshot, rows: list[tuple[pa.Field, NDArray[Any]]]) -> int:
-    resident = all(
-        isinstance(column, ArrayKvColumn)
-        or (isinstance(column, FileKvColumn) and column.num_batches <= 1)
-        for column in snapshot.kv.values()
-    )
-    if resident:
+    if all(column.is_resident for column in snapshot.kv.values()):
         return max(1, snapshot.num_rows)
     row_bytes = sum(column.row_bytes for column in snapshot.kv.values())
     row_bytes += sum(values.itemsize * values[:1].size for _, values in rows)

@@ -63,5 +63,5 @@ def test_a_column_gathers_no_more_than_a_window_at_a_time() -> None:
     assert [window.first_row for window in windows] == [0, 4096, 8192]
     joined = np.concatenate([window.data for window in windows]).view(np.int32)
     np.testing.assert_array_equal(joined[:, 0], slots)
-    assert (column.name, column.dtype) == ("kv.v.3", "int32")
+    assert (column.name, column.dtype, column.is_resident) == ("kv.v.3", "int32", False)
     assert (column.row_bytes, column.read_bytes) == (1024, 1024)

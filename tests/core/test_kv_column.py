@@ -30,7 +30,7 @@ def test_windows_hold_every_row_once_in_order(row_bytes: int) -> None:
 def test_rows_are_read_without_a_copy() -> None:
     data = np.arange(32, dtype=np.uint8).reshape(4, 8)
     column = ArrayKvColumn(name="kv.k.0", data=data, read_bytes=8)
-    assert (column.num_rows, column.row_bytes) == (4, 8)
+    assert (column.num_rows, column.row_bytes, column.is_resident) == (4, 8, True)
     assert np.shares_memory(column.read_rows(1, 3), data)
     assert column.read_rows(1, 3).tolist() == data[1:3].tolist()
 

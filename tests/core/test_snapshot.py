@@ -73,3 +73,22 @@ def test_a_key_reads_as_one_word() -> None:
     assert PoolKey().label() == "FULL"
     key = PoolKey(instance="decode-0", group="target", pool_kind=PoolKind.SWA, pool="SWA", rank=3)
     assert key.label() == "decode-0.target.SWA.r3"
+
+
+@pytest.mark.parametrize(
+    ("expectation", "other", "is_same"),
+    [
+        (PoolKey(), PoolKey(), True),
+        (PoolKey(step=1), PoolKey(step=1), True),
+        (PoolKey(step=1), PoolKey(step=2), False),
+        (PoolKey(), PoolKey(step=2), True),
+        (PoolKey(step=1), PoolKey(), True),
+        (PoolKey(), PoolKey(rank=0), False),
+        (PoolKey(group="draft"), PoolKey(group="target"), False),
+        (PoolKey(pool="x"), PoolKey(), False),
+    ],
+)
+def test_only_a_step_may_be_left_out_of_the_same_key(
+    expectation: PoolKey, other: PoolKey, is_same: bool
+) -> None:
+    assert expectation.pairs_with(other) is is_same

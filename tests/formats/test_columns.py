@@ -219,7 +219,7 @@ def test_a_column_of_one_batch_is_a_view_of_the_map(tmp_path):
     ]
     for array in arrays:
         assert start <= array.ctypes.data < end
-    assert column.num_batches == 1
+    assert column.is_resident
 
 
 def test_a_flipped_record_is_found_when_the_column_is_read(tmp_path):

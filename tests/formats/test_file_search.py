@@ -6,7 +6,7 @@ import pytest
 
 from kvaudit.core.snapshot import PoolKey
 from kvaudit.errors import FileUnreadable, NotArrow, SchemaMismatch
-from kvaudit.formats.file_search import find_files, same_pool
+from kvaudit.formats.file_search import find_files
 from kvaudit.formats.plan_writer import write_plan
 from kvaudit.formats.sequences_writer import write_sequences
 from kvaudit.formats.snapshot_writer import write_snapshot
@@ -116,23 +116,6 @@ def test_companions_of_a_remote_snapshot_are_found_beside_it(tmp_path):
     write_sequences(tmp_path / "s.arrow", sequences())
     uri = path.as_uri()
     assert opened(uri) == [uri, (tmp_path / "s.arrow").as_uri()]
-
-
-@pytest.mark.parametrize(
-    ("expectation", "other", "is_same"),
-    [
-        (PoolKey(), PoolKey(), True),
-        (PoolKey(step=1), PoolKey(step=1), True),
-        (PoolKey(step=1), PoolKey(step=2), False),
-        (PoolKey(), PoolKey(step=2), True),
-        (PoolKey(step=1), PoolKey(), True),
-        (PoolKey(), PoolKey(rank=0), False),
-        (PoolKey(group="draft"), PoolKey(group="target"), False),
-        (PoolKey(pool="x"), PoolKey(), False),
-    ],
-)
-def test_only_a_step_may_be_left_out_of_the_same_key(expectation, other, is_same):
-    assert same_pool(expectation, other) is is_same
 
 
 def test_a_file_that_cannot_be_opened_is_left_out_beside_one_that_can(tmp_path):

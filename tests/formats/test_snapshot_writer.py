@@ -25,6 +25,7 @@ class LazyColumn:
     row_bytes: int
     read_bytes: int
     dtype: str = "float16"
+    is_resident: bool = False
     asked: list[tuple[int, int]] = field(default_factory=list)
 
     def windows(self):
@@ -45,7 +46,7 @@ def test_a_lazy_column_is_pulled_a_batch_at_a_time(tmp_path, monkeypatch):
     assert column.asked == [(0, 4), (4, 8), (8, 9)]
     found = read_file(path).kv["kv.k.0"]
     np.testing.assert_array_equal(found.read_rows(0, 9)[:, 7], np.arange(9))
-    assert (found.dtype, found.num_batches) == ("float16", 3)
+    assert (found.dtype, len(found.batches), found.is_resident) == ("float16", 3, False)
 
 
 def test_bytes_in_memory_and_in_one_mapped_batch_are_written_as_one_batch(tmp_path, monkeypatch):

@@ -31,6 +31,7 @@ class WindowedColumn:
     checked: dict[int, int] = field(default_factory=dict)
     name: str = "kv.k.0"
     dtype: str = ""
+    is_resident: bool = True
 
     @property
     def num_rows(self) -> int:
