@@ -15,6 +15,7 @@ from kvaudit.backends.cuda_device import numba_imports_translated, require_cuda
 from kvaudit.backends.reference import ReferenceBackend
 from kvaudit.core.backend import Backend
 from kvaudit.core.report import BackendChoice
+from kvaudit.core.size_label import bytes_label
 from kvaudit.errors import BackendError, ConfigError
 from kvaudit.kernels.row_threads import num_threads
 
@@ -156,23 +157,13 @@ def _pick(*, kv_bytes: int, num_entries: int) -> tuple[str, str, str]:
     # The reference judges; it races only where nothing else runs.
     rivals = [name for name in guesses if name not in (fastest, "reference")]
     device = next(status.device for status in statuses if status.name == fastest)
-    job = f"{_bytes_label(kv_bytes)} of KV and {num_entries:,} entries"
+    job = f"{bytes_label(kv_bytes)} of KV and {num_entries:,} entries"
     parts = [f"{job} take {_seconds_label(guesses[fastest])}"]
     parts += [f"{name} would take {_seconds_label(guesses[name])}" for name in rivals]
     parts += [
         f"{status.name} did not run: {status.reason}" for status in statuses if not status.usable
     ]
     return fastest, device, "; ".join(parts)
-
-
-def _bytes_label(num_bytes: int) -> str:
-    """Bytes for people, such as `1.5 GB`."""
-    size = float(num_bytes)
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:  # noqa: PLR2004 - SI prefixes
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"
 
 
 def _seconds_label(seconds: float) -> str:
