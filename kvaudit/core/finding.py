@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from kvaudit.core.snapshot import PoolKey
+
 
 class RuleGroup(StrEnum):
     """What a rule looks at: the first digit of its id says it."""
@@ -47,8 +49,7 @@ class Finding:
         summary: one sentence for people; slots in both numberings.
         slots: slots concerned, ascending, in the engine's numbering.
         request_ids: requests concerned, in input order.
-        pool: the pool's name.
-        rank: the pool's rank; None when not given.
+        key: the pool.
         evidence: what the rule saw, by name; JSON values only.
         alternatives: rule ids that could explain the same rows, most likely first.
         settled_by: what would decide between them; "" when nothing is open.
@@ -60,8 +61,7 @@ class Finding:
     summary: str
     slots: Sequence[int] = ()
     request_ids: Sequence[str] = ()
-    pool: str
-    rank: int | None = None
+    key: PoolKey
     evidence: Mapping[str, Any] = field(default_factory=dict)
     alternatives: Sequence[str] = ()
     settled_by: str = ""
@@ -75,8 +75,8 @@ class Finding:
             "summary": self.summary,
             "slots": list(self.slots),
             "request_ids": list(self.request_ids),
-            "pool": self.pool,
-            "rank": self.rank,
+            **self.key.place(),
+            "step": self.key.step,
             "evidence": dict(self.evidence),
             "alternatives": list(self.alternatives),
             "settled_by": self.settled_by,

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kvaudit.core.coverage import Coverage
 from kvaudit.core.finding import Finding
+from kvaudit.core.snapshot import PoolKey
 from kvaudit.core.violation import Violation
 from kvaudit.errors import InputError
 
@@ -135,6 +136,7 @@ class Report:
         violations_total: failed entries and column rows, exact.
         violations: the rows shown, sorted; at most `--max-violations`.
         findings: errors first.
+        page_sizes: slots a page, of each pool that was audited.
         incomplete_reasons: sentences on what lacked and what to pass; empty unless it lowers the
             verdict or coverage.
         left_out: why pools of the run were not audited; in JSON they are among the
@@ -152,6 +154,7 @@ class Report:
     violations_total: int = 0
     violations: Sequence[Violation] = ()
     findings: Sequence[Finding] = ()
+    page_sizes: Mapping[PoolKey, int] = field(default_factory=dict)
     incomplete_reasons: Sequence[str] = ()
     left_out: Sequence[InputError] = ()
     timing: Timing

@@ -7,6 +7,7 @@ from typing import Any
 
 from kvaudit.constants import NUM_LAUNCH_TAGS, FailReason, LaunchTag
 from kvaudit.core.fail_reason import reason_labels
+from kvaudit.core.snapshot import PoolKey
 
 
 def hash_label(value: int | None) -> str | None:
@@ -22,8 +23,7 @@ class Violation:
 
     Fields:
         tag: the launch; None for a column difference.
-        pool: the pool's name.
-        rank: the pool's rank; None when not given.
+        key: the pool.
         entry: index of the entry in its plan; None for a column difference.
         slot: the slot, in the engine's numbering.
         position: stored position; None where no record was read.
@@ -41,8 +41,7 @@ class Violation:
     """
 
     tag: LaunchTag | None
-    pool: str
-    rank: int | None
+    key: PoolKey
     entry: int | None
     slot: int
     position: int | None = None
@@ -71,8 +70,7 @@ class Violation:
         """The row of the JSON report (DESIGN.md 5)."""
         return {
             "tag": None if self.tag is None else self.tag.name,
-            "pool": self.pool,
-            "rank": self.rank,
+            **self.key.place(),
             "entry": self.entry,
             "slot": self.slot,
             "position": self.position,

@@ -68,8 +68,7 @@ class Rule:
             summary=summary,
             slots=slots[:MAX_LISTED].tolist(),
             request_ids=list(dict.fromkeys(hits.request_ids))[:MAX_LISTED],
-            pool=evidence.key.pool,
-            rank=evidence.key.rank,
+            key=evidence.key,
             evidence={**counts, **(facts or {}), **(examples if hits.examples else {})},
         )
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from rich.text import Text
 
 from kvaudit.core.finding import Finding, Severity
-from kvaudit.render.labels import count_label, listed, ranges_label
+from kvaudit.render.labels import count_label, listed, pool_label, ranges_label
 from kvaudit.render.lines import aligned, heading, line
 from kvaudit.render.printable import printable
 
@@ -22,17 +22,22 @@ SEVERITY_STYLES: Final = {
 }
 
 
-def finding_list(findings: Sequence[Finding]) -> list[Text]:
-    """The findings in the report's order; empty when there are none."""
+def finding_list(findings: Sequence[Finding], *, names_pool: bool) -> list[Text]:
+    """The findings in the report's order; empty when there are none.
+
+    Args:
+        findings: the findings.
+        names_pool: whether each says which pool it is about, as it must where there are several.
+    """
     if not findings:
         return []
     lines = [heading("findings")]
     for finding in findings:
-        lines += _finding(finding)
+        lines += _finding(finding, names_pool=names_pool)
     return lines
 
 
-def _finding(finding: Finding) -> list[Text]:
+def _finding(finding: Finding, *, names_pool: bool) -> list[Text]:
     label = "alternative" if finding.severity is None else str(finding.severity)
     first = line(
         (label, SEVERITY_STYLES[finding.severity]),
@@ -40,7 +45,7 @@ def _finding(finding: Finding) -> list[Text]:
         indent=1,
     )
     facts = [
-        ("pool", "" if finding.rank is None else f"{printable(finding.pool)} rank {finding.rank}"),
+        ("pool", pool_label(finding.key) if names_pool else ""),
         ("slots", _slots(finding)),
         ("requests", listed(finding.request_ids)),
         *_evidence(finding.evidence),

@@ -7,27 +7,15 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kvaudit.core.layout import slot_label
-from kvaudit.core.report import InputFile
-from kvaudit.core.snapshot import column_layer
+from kvaudit.core.snapshot import PoolKey, column_layer
 from kvaudit.render.printable import printable
 
-KILO: Final = 1000
 ALL_HUNDREDTHS: Final = 10_000
 
 
 def count_label(count: int, noun: str, plural: str | None = None) -> str:
     """`1 slot`, `2,048 slots`."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
-
-
-def bytes_label(num_bytes: int) -> str:
-    """`512 B`, `1.5 MB`, `4.3 GB`: powers of 1000, as timing is given."""
-    size, unit = float(num_bytes), "B"
-    for larger in ("kB", "MB", "GB"):
-        if size < KILO:
-            break
-        size, unit = size / KILO, larger
-    return f"{size:,.0f} {unit}" if unit == "B" else f"{size:,.1f} {unit}"
 
 
 def percent_label(ratio: float) -> str:
@@ -79,16 +67,10 @@ def column_labels(columns: Sequence[str]) -> tuple[str, str]:
     return (f"{noun} {ranges_label(every_layer)}" if every_layer else "no layer", " ".join(words))
 
 
-def page_size_of(inputs: Sequence[InputFile], *, pool: str, rank: int | None) -> int:
-    """The page size of a pool; 1 when no input says so."""
-    snapshots = [file for file in inputs if file.page_size is not None]
-    exact = [
-        file
-        for file in snapshots
-        if file.key.get("pool", pool) == pool and file.key.get("rank") == rank
-    ]
-    found = (exact or snapshots)[:1]
-    return found[0].page_size or 1 if found else 1
+def pool_label(key: PoolKey) -> str:
+    """A pool among several: `decode-0.target.FULL.r3 step 120`."""
+    step = "" if key.step is None else f" step {key.step}"
+    return printable(key.label()) + step
 
 
 def place_label(slot_idx: int, *, page_size: int, out_of_range: bool) -> str:

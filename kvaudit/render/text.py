@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.text import Text
 
 from kvaudit.core.report import Report
+from kvaudit.core.size_label import bytes_label
 from kvaudit.render.coverage_table import coverage_table
 from kvaudit.render.finding_list import finding_list
-from kvaudit.render.labels import bytes_label
 from kvaudit.render.lines import line
 from kvaudit.render.printable import printable
 from kvaudit.render.tag_table import tag_table
@@ -24,7 +24,7 @@ def text_lines(report: Report) -> list[Text]:
     sections = [
         [verdict_line(report)],
         not_checked(report),
-        finding_list(report.findings),
+        finding_list(report.findings, names_pool=len(report.page_sizes) > 1),
         coverage_table(report.coverage),
         tag_table(report.tags),
         violation_ring(report),

@@ -11,10 +11,10 @@ from rich.text import Text
 from kvaudit.constants import FailReason
 from kvaudit.core.fail_reason import REASON_LABELS
 from kvaudit.core.report import Report
+from kvaudit.core.snapshot import PoolKey
 from kvaudit.core.violation import Violation, hash_label
-from kvaudit.render.labels import column_labels, listed, named, page_size_of, place_label
+from kvaudit.render.labels import column_labels, listed, named, place_label, pool_label
 from kvaudit.render.lines import aligned, line
-from kvaudit.render.printable import printable
 
 Pair = tuple[object, object]
 
@@ -45,19 +45,21 @@ def violation_ring(report: Report) -> list[Text]:
             f"  {len(report.violations):,} of {report.violations_total:,} shown",
         )
     ]
-    pools = {(row.pool, row.rank) for row in report.violations}
-    page_sizes = {
-        (pool, rank): page_size_of(report.inputs, pool=pool, rank=rank) for pool, rank in pools
-    }
-    for rows in _by_slot(report.violations):
-        page_size = page_sizes[rows[0].pool, rows[0].rank]
-        lines += _slot_group(rows, page_size=page_size, names_pool=len(pools) > 1)
+    page_sizes = report.page_sizes
+    for rows in _by_slot(report.violations, pools=list(page_sizes)):
+        page_size = page_sizes[rows[0].key]
+        lines += _slot_group(rows, page_size=page_size, names_pool=len(page_sizes) > 1)
     return lines
 
 
-def _by_slot(violations: Sequence[Violation]) -> Iterator[list[Violation]]:
-    def place(row: Violation) -> tuple[str, int, int]:
-        return (row.pool, -1 if row.rank is None else row.rank, row.slot)
+def _by_slot(
+    violations: Sequence[Violation], *, pools: Sequence[PoolKey]
+) -> Iterator[list[Violation]]:
+    """The rows of each slot, pool by pool in the report's order."""
+    number = {key: idx for idx, key in enumerate(pools)}
+
+    def place(row: Violation) -> tuple[int, int]:
+        return (number[row.key], row.slot)
 
     for _, rows in groupby(sorted(violations, key=place), key=place):
         yield list(rows)
@@ -74,8 +76,7 @@ def _slot_group(rows: Sequence[Violation], *, page_size: int, names_pool: bool) 
     positions = list(dict.fromkeys(p for row in rows if (p := _due_position(row)) is not None))
     title = [(place, "bold red")]
     if names_pool:
-        rank = "" if first.rank is None else f" rank {first.rank}"
-        title.append((f"  pool {printable(first.pool)}{rank}", ""))
+        title.append((f"  pool {pool_label(first.key)}", ""))
     if requests:
         title.append((f"  {named('request', requests)}", ""))
     if positions:

@@ -117,6 +117,7 @@ def _report(
         violations_total=sum(result.violations_total for result in results),
         violations=rows[: options.max_violations],
         findings=findings,
+        page_sizes={r.snapshot.key: r.snapshot.page_size for r in results},
         incomplete_reasons=conclusion.incomplete_reasons,
         left_out=left_out,
         timing=Timing(

@@ -39,8 +39,7 @@ def column_violations(
     return [
         Violation(
             tag=None,
-            pool=snapshot.key.pool,
-            rank=snapshot.key.rank,
+            key=snapshot.key,
             entry=None,
             slot=slot,
             expected_position=readers[slot].position,

@@ -91,8 +91,7 @@ def violations_of(
         step = sources[entry["source"]].step
         row = Violation(
             tag=tag,
-            pool=key.pool,
-            rank=key.rank,
+            key=key,
             entry=int(entry["entry"]),
             slot=int(entry["slot"]),
             expected_position=int(entry["expected_position"]),

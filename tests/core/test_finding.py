@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kvaudit.core.finding import Finding, RuleGroup, Severity, group_of
+from kvaudit.core.snapshot import PoolKey
 
 
 def test_an_error_outweighs_a_warning_and_that_a_note() -> None:
@@ -10,12 +11,14 @@ def test_an_error_outweighs_a_warning_and_that_a_note() -> None:
 
 
 def test_an_alternative_has_no_severity() -> None:
-    finding = Finding(rule="KV202", name="foreign-content", severity=None, summary="x", pool="FULL")
+    finding = Finding(
+        rule="KV202", name="foreign-content", severity=None, summary="x", key=PoolKey(step=4)
+    )
     document = finding.to_dict()
     assert document["severity"] is None
     assert list(document) == [
-        "rule", "name", "severity", "summary", "slots", "request_ids", "pool", "rank", "evidence",
-        "alternatives", "settled_by",
+        "rule", "name", "severity", "summary", "slots", "request_ids", "instance", "group",
+        "pool", "tier", "rank", "step", "evidence", "alternatives", "settled_by",
     ]  # fmt: skip
 
 

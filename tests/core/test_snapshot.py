@@ -92,3 +92,15 @@ def test_only_a_step_may_be_left_out_of_the_same_key(
     expectation: PoolKey, other: PoolKey, is_same: bool
 ) -> None:
     assert expectation.pairs_with(other) is is_same
+
+
+def test_a_pool_says_where_it_lies_without_its_step() -> None:
+    key = PoolKey(instance="prefill-0", group="draft", rank=2, step=9)
+    assert key.place() == {
+        "instance": "prefill-0",
+        "group": "draft",
+        "pool": "FULL",
+        "tier": None,
+        "rank": 2,
+    }
+    assert type(key.place()["pool"]) is str

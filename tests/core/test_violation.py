@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from kvaudit.constants import FailReason, LaunchTag
+from kvaudit.core.snapshot import PoolKey
 from kvaudit.core.violation import Violation, hash_label
 
 
 def _row(tag: LaunchTag | None, slot: int, *, position: int | None = 0, entry: int | None = 0):
     return Violation(
         tag=tag,
-        pool="FULL",
-        rank=None,
+        key=PoolKey(instance="decode-0", rank=3),
         entry=entry,
         slot=slot,
         position=position,
@@ -40,9 +40,10 @@ def test_hashes_are_16_digits() -> None:
 def test_a_row_is_json_with_every_key() -> None:
     document = _row(None, 7, position=None, entry=None).to_dict()
     assert list(document) == [
-        "tag", "pool", "rank", "entry", "slot", "position", "expected_position", "token",
+        "tag", "instance", "group", "pool", "tier", "rank", "entry", "slot", "position", "expected_position", "token",
         "expected_token", "chain_hash", "expected_chain_hash", "real_kv_hash",
         "expected_real_kv_hash", "columns", "reasons", "request_ids", "step",
     ]  # fmt: skip
     assert document["tag"] is None
     assert document["reasons"] == ["verify_position"]
+    assert (document["instance"], document["pool"], document["rank"]) == ("decode-0", "FULL", 3)

@@ -8,7 +8,10 @@ from kvaudit.constants import FailReason, LaunchTag
 from kvaudit.core.coverage import Coverage, Family, FamilyCoverage
 from kvaudit.core.finding import Finding, Severity
 from kvaudit.core.report import BackendChoice, InputFile, Report, TagCounters, Timing, Verdict
+from kvaudit.core.snapshot import PoolKey
 from kvaudit.core.violation import Violation
+
+KEY = PoolKey(step=120)
 
 SNAPSHOT = InputFile(
     path="step-000120/target.snapshot.arrow",
@@ -65,7 +68,7 @@ CLEAN = Report(
             name="unstamped",
             severity=Severity.NOTE,
             summary="no record of v.tail is stamped: its 1,024 entries are not judged",
-            pool="FULL",
+            key=KEY,
         ),
     ),
     timing=Timing(seconds=0.25, kv_bytes=0),
@@ -99,8 +102,7 @@ VIOLATIONS = Report(
     violations=(
         Violation(
             tag=LaunchTag.TAIL_K_FULL,
-            pool="FULL",
-            rank=None,
+            key=KEY,
             entry=39,
             slot=4103,
             position=40,
@@ -119,8 +121,7 @@ VIOLATIONS = Report(
         ),
         Violation(
             tag=LaunchTag.TAIL_K_FULL,
-            pool="FULL",
-            rank=None,
+            key=KEY,
             entry=7,
             slot=4200,
             reasons=FailReason.SLOT_OUT_OF_RANGE,
@@ -130,8 +131,7 @@ VIOLATIONS = Report(
         ),
         Violation(
             tag=None,
-            pool="FULL",
-            rank=None,
+            key=KEY,
             entry=None,
             slot=64,
             columns=("kv.v.17",),
@@ -141,8 +141,7 @@ VIOLATIONS = Report(
         ),
         Violation(
             tag=None,
-            pool="FULL",
-            rank=None,
+            key=KEY,
             entry=None,
             slot=4103,
             columns=("kv.k.0", "kv.k.1", "kv.k.2", "kv.v.0", "kv.side.scales"),
@@ -159,7 +158,7 @@ VIOLATIONS = Report(
             summary="slot 4103 (page 256 +7) belongs to two requests at different positions",
             slots=(4103, 4104, 4105, 4110),
             request_ids=("req-3", "req-9"),
-            pool="FULL",
+            key=KEY,
             evidence={
                 "num_slots": 4,
                 "step": 120,
@@ -177,6 +176,7 @@ VIOLATIONS = Report(
             settled_by="the allocator's owner column",
         ),
     ),
+    page_sizes={KEY: 16},
     timing=Timing(seconds=0.5, kv_bytes=1_000_000_000),
 )
 

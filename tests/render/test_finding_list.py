@@ -3,14 +3,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kvaudit.core.finding import Severity
+from kvaudit.core.snapshot import PoolKey
 from kvaudit.render.finding_list import SEVERITY_STYLES, finding_list
 from tests.helpers import reports
 
 [ALIAS] = reports.VIOLATIONS.findings
 
 
-def shown(*findings) -> list[str]:
-    return [text.plain for text in finding_list(findings)]
+def shown(*findings, names_pool: bool = False) -> list[str]:
+    return [text.plain for text in finding_list(findings, names_pool=names_pool)]
 
 
 def test_no_findings_take_no_line() -> None:
@@ -39,8 +40,10 @@ def test_an_empty_fact_takes_no_line() -> None:
     assert len(shown(bare)) == 2
 
 
-def test_the_rank_is_named_where_there_is_one() -> None:
-    assert "      pool         FULL rank 3" in shown(replace(ALIAS, rank=3))
+def test_the_pool_is_named_where_there_are_several() -> None:
+    finding = replace(ALIAS, key=PoolKey(rank=3, step=7))
+    assert "      pool         FULL.r3 step 7" in shown(finding, names_pool=True)
+    assert not any(text.startswith("      pool") for text in shown(finding))
 
 
 def test_examples_are_words_and_the_first_few_alone() -> None:

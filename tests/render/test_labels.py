@@ -2,16 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from kvaudit.core.report import InputFile
+from kvaudit.core.snapshot import PoolKey
 from kvaudit.render.labels import (
-    bytes_label,
     column_labels,
     count_label,
     listed,
     named,
-    page_size_of,
     percent_label,
     place_label,
+    pool_label,
     ranges_label,
 )
 
@@ -31,20 +30,6 @@ from kvaudit.render.labels import (
 )
 def test_a_percentage_is_rounded_down_and_never_hides_a_rest(ratio: float, label: str) -> None:
     assert percent_label(ratio) == label
-
-
-@pytest.mark.parametrize(
-    ("num_bytes", "label"),
-    [
-        (512, "512 B"),
-        (1536, "1.5 kB"),
-        (999_999, "1,000.0 kB"),
-        (10**9, "1.0 GB"),
-        (10**13, "10,000.0 GB"),
-    ],
-)
-def test_sizes_are_powers_of_a_thousand(num_bytes: int, label: str) -> None:
-    assert bytes_label(num_bytes) == label
 
 
 def test_counts_carry_their_noun() -> None:
@@ -75,15 +60,11 @@ def test_columns_name_their_layers() -> None:
     assert column_labels(["kv.side.scales"]) == ("no layer", "kv.side.scales")
 
 
-def test_the_page_size_is_that_of_the_pool_and_rank() -> None:
-    inputs = [
-        InputFile(path="a", kind="snapshot", key={"pool": "FULL", "rank": 0}, page_size=16),
-        InputFile(path="b", kind="snapshot", key={"pool": "SWA", "rank": 0}, page_size=4),
-        InputFile(path="c", kind="sequences", key={"pool": "SWA", "rank": 0}),
-    ]
-    assert page_size_of(inputs, pool="SWA", rank=0) == 4
-    assert page_size_of(inputs, pool="FULL", rank=0) == 16
-    assert page_size_of([], pool="FULL", rank=None) == 1
+def test_a_pool_is_named_by_the_parts_of_its_key_that_are_given() -> None:
+    assert pool_label(PoolKey()) == "FULL"
+    key = PoolKey(instance="decode-0", group="target", tier="host", rank=3, step=120)
+    assert pool_label(key) == "decode-0.target.FULL.host.r3 step 120"
+    assert "\x1b" not in pool_label(PoolKey(instance="\x1b[31m"))
 
 
 def test_a_slot_outside_the_pool_has_no_page() -> None:

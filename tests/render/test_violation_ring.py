@@ -6,6 +6,8 @@ from dataclasses import replace
 import pytest
 
 from kvaudit.constants import FailReason, LaunchTag
+from kvaudit.core.launch_tag import PoolKind
+from kvaudit.core.snapshot import PoolKey
 from kvaudit.core.violation import Violation
 from kvaudit.render.violation_ring import COMPARED, violation_ring
 from tests.helpers import reports
@@ -16,7 +18,10 @@ def row(**changes) -> Violation:
 
 
 def shown(*rows: Violation) -> list[str]:
-    report = replace(reports.VIOLATIONS, violations=rows, violations_total=len(rows))
+    page_sizes = dict.fromkeys((row.key for row in rows), 16)
+    report = replace(
+        reports.VIOLATIONS, violations=rows, violations_total=len(rows), page_sizes=page_sizes
+    )
     return [text.plain for text in violation_ring(report)]
 
 
@@ -71,10 +76,28 @@ def test_a_long_ring_is_written_in_time() -> None:
     assert time.perf_counter() - start < 20
 
 
-def test_pools_and_ranks_are_named_when_there_are_several() -> None:
-    texts = shown(row(), row(pool="SWA", rank=3))
-    assert "  pool FULL  " in texts[1]
-    assert any("  pool SWA rank 3  " in text for text in texts)
+def test_one_slot_of_several_pools_is_a_group_a_pool_with_its_own_page_size() -> None:
+    """Steps, instances, groups, tiers and ranks tell pools apart as names do."""
+    keys = [
+        PoolKey(step=1),
+        PoolKey(step=2),
+        PoolKey(instance="prefill-0", step=1),
+        PoolKey(pool="SWA", pool_kind=PoolKind.SWA, rank=3),
+    ]
+    rows = [row(key=key) for key in keys]
+    report = replace(
+        reports.VIOLATIONS,
+        violations=rows,
+        violations_total=4,
+        page_sizes=dict(zip(keys, (16, 1, 4, 256), strict=True)),
+    )
+    titles = [text.plain for text in violation_ring(report) if "  slot 4103" in text.plain]
+    assert [title.split("  request")[0] for title in titles] == [
+        "  slot 4103 (page 256 +7)  pool FULL step 1",
+        "  slot 4103 (page 4103 +0)  pool FULL step 2",
+        "  slot 4103 (page 1025 +3)  pool prefill-0.FULL step 1",
+        "  slot 4103 (page 16 +7)  pool SWA.r3",
+    ]
 
 
 def test_what_a_row_does_not_know_is_a_dash() -> None:

@@ -240,7 +240,7 @@ def test_several_pools_stand_in_one_report(run) -> None:
     corruptions.flip_bit(damaged, "kv.k.0", 7)
     pools = [world.dataset().pools[0] for world in (clean, damaged)]
     report = run(Dataset(pools=pools))
-    assert [(row.rank, row.slot) for row in report.violations] == [(1, 7)]
+    assert [(row.key.rank, row.slot) for row in report.violations] == [(1, 7)]
     assert report.coverage.slots_pool == 32
     assert (report.tags[0].kernel_runs, report.tags[0].checked) == (2, 16)
 
@@ -348,3 +348,19 @@ def test_the_report_is_json(run) -> None:
     assert document["self_check"] == "passed"
     assert document["violations"]["rows"][-1]["tag"] is None
     assert document["violations"]["rows"][-1]["columns"] == ["kv.v.0", "kv.v.1"]
+
+
+def test_rows_and_findings_carry_the_whole_key_of_their_pool(run) -> None:
+    keys = [PoolKey(step=1), PoolKey(step=2), PoolKey(instance="decode-0", tier="host", step=1)]
+    pools = []
+    for number, key in enumerate(keys):
+        world = fixture_f(mode=ALL, key=key, page_size=2 << number)
+        corruptions.flip_bit(world, "kv.k.0", 5 + number)
+        world.request_of("A").kv_len = 5
+        pools += world.dataset().pools
+    report = run(Dataset(pools=pools))
+    assert {row.key: row.slot for row in report.violations} == dict(
+        zip(keys, (5, 6, 7), strict=True)
+    )
+    assert [finding.key for finding in report.findings] == keys
+    assert report.page_sizes == dict(zip(keys, (2, 4, 8), strict=True))

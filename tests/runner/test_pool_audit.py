@@ -28,7 +28,7 @@ def test_the_window_of_a_map_may_come_from_the_window_pool(run) -> None:
     window_pool = swa.dataset(snapshot=swa.snapshot(window=2)).pools[0]
     assert run(Dataset(pools=[full])).findings == []
     (finding,) = run(Dataset(pools=[full, window_pool])).findings
-    assert (finding.rule, finding.slots, finding.pool) == ("KV105", [5], "FULL")
+    assert (finding.rule, finding.slots, finding.key.pool) == ("KV105", [5], "FULL")
 
 
 def test_a_full_pool_with_a_map_keeps_all_its_positions(run) -> None:
