@@ -41,8 +41,8 @@ class FileColumn:
         source: the file's bytes.
         name: the column's name.
         batches: the column in file order.
-        convert: one batch's Arrow array -> shape [rows] or [rows, 4]; checks ranges and gets the
-            number of its first row for messages.
+        convert: one batch's Arrow array, and the number of its first row for messages -> shape
+            [rows] or [rows, 4]; refuses words that the column may not hold.
         empty: what a file without batches gives.
     """
 
@@ -58,7 +58,8 @@ class FileColumn:
         Raises:
             FileCorrupt: a chunk's digest differs.
             FileUnreadable: the file shrank.
-            ValuesInvalid: a value is out of its range.
+            ValuesInvalid: a word is not one of the column's.
+            LimitExceeded: too much text.
         """
         self.source.ensure_whole()
         parts = []

@@ -66,6 +66,7 @@ _FAMILIES: Final = {
     "digest": re.compile(rf"digest\.((k|v|kv)\.{_LAYER}|{_SIDE})"),
 }
 COLUMN_FAMILIES: Final = tuple(_FAMILIES)
+_PREFIXES: Final = tuple(f"{family}." for family in (*_FAMILIES, "alloc"))
 
 SEQUENCES_REQUIRED: Final[dict[str, Any]] = {
     "request_id": STRING,
@@ -136,7 +137,7 @@ def column_family(name: str) -> str | None:
 
 def claims_family(name: str) -> bool:
     """Whether a name starts like one of ours, so that a misspelt one is not passed over."""
-    return name.split(".", maxsplit=1)[0] in (*_FAMILIES, "alloc")
+    return name.startswith(_PREFIXES)
 
 
 def kv_name(name: str) -> str:

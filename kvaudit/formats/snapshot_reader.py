@@ -45,6 +45,8 @@ def read_snapshot(file: ArrowFile) -> tuple[Snapshot, dict[str, str | int], list
     Raises:
         SchemaMismatch: a column or key is missing, malformed or of another type.
         ValuesInvalid: a null, or slots that are not ascending.
+        LimitExceeded: a slot is too large.
+        NotArrow: a buffer contradicts its offsets, lengths or encoding.
         FileCorrupt: the digest of the slots differs, or digests are missing.
     """
     names = _known_columns(file)

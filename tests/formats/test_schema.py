@@ -43,8 +43,8 @@ def test_a_name_has_the_family_of_its_form(name, family):
 
 
 def test_names_under_our_prefixes_are_ours():
-    assert all(map(claims_family, ("kv.x", "kv", "canary.", "stamped.k", "digest", "alloc.x")))
-    assert not any(map(claims_family, ("slot", "kvx", "mine.kv.k.0", "")))
+    assert all(map(claims_family, ("kv.x", "kv.", "canary.", "stamped.k", "digest.", "alloc.x")))
+    assert not any(map(claims_family, ("slot", "kv", "digest", "kvx", "mine.kv.k.0", "")))
 
 
 def test_hash_columns_speak_of_a_kv_column():
