@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kvaudit.capture.arguments import integer
 from kvaudit.capture.dump import Content, digest_columns
 from kvaudit.capture.layouts import KvTensors, slot_views
+from kvaudit.capture.slot_memory import memory_of, overlaps
 from kvaudit.capture.slot_view import GatheredColumn
 from kvaudit.capture.stamps import Chain, PoolStamps
 from kvaudit.capture.tables import SequenceRow, flat_sequences, live_slots
@@ -22,6 +23,8 @@ from kvaudit.core.layout import SlotRanges
 from kvaudit.core.sequences import Sequences, SequenceState
 from kvaudit.core.snapshot import DumpMoment, PoolKey, Snapshot
 from kvaudit.errors import ConfigError
+
+NOWHERE = np.empty((0, 2), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -158,15 +161,25 @@ class PoolRecorder:
         """Different slots stamped so far."""
         return int(np.count_nonzero(self._stamps.stamped_step >= 0))
 
-    def before_forward(self, rows: Sequence[PoolRow], key: PoolKey) -> None:
-        """Note what the forward will write, and save what it overwrites; key: of the last step."""
+    def memory_of(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Spans of addresses that writing these slots overwrites, shape [n, 2], int64."""
+        return memory_of(self._views, slots).reshape(-1, 2)
+
+    def before_forward(
+        self, rows: Sequence[PoolRow], key: PoolKey, *, elsewhere: NDArray[np.int64] = NOWHERE
+    ) -> None:
+        """Note what the forward will write, and save what it overwrites.
+
+        Args:
+            rows: the requests' parts of the forward.
+            key: of the last step.
+            elsewhere: memory that the forward writes through other pools, shape [n, 2], int64.
+        """
         for row in rows:
             self._check_table(row.slots, row.positions.stop, row.request_id)
         self._pending = [row for row in rows if len(row.slots)]
-        self._save_given_away(
-            [row.chain().slots for row in self._pending],
-            key=key,
-        )
+        written = [row.chain().slots for row in self._pending]
+        self._save_given_away(written, elsewhere=elsewhere, key=key)
 
     def after_forward(self, step: int) -> None:
         """Stamp what the forward wrote."""
@@ -202,12 +215,18 @@ class PoolRecorder:
         tracked.slots = tracked.slots[: max(0, end - tracked.first_position)]
 
     def copy_slots(
-        self, src: NDArray[np.int64], dst: NDArray[np.int64], *, step: int, key: PoolKey
+        self,
+        src: NDArray[np.int64],
+        dst: NDArray[np.int64],
+        *,
+        step: int,
+        key: PoolKey,
+        elsewhere: NDArray[np.int64] = NOWHERE,
     ) -> None:
-        """Slots src are about to be copied to dst."""
+        """Slots src are about to be copied to dst; elsewhere: as in `before_forward`."""
         self._check_slots(src, "src")
         self._check_slots(dst, "dst")
-        self._save_given_away([dst], key=key)
+        self._save_given_away([dst], elsewhere=elsewhere, key=key)
         self._stamps.copy(src, dst, step)
 
     def forget(self, request_id: str) -> None:
@@ -261,12 +280,21 @@ class PoolRecorder:
         )
         return dumped.as_digests() if content == "digests" else dumped
 
-    def _save_given_away(self, written: Sequence[NDArray[np.int64]], *, key: PoolKey) -> None:
-        """Dump finished sequences into memory before any of their slots gets a new owner."""
-        if not self._finished or not written:
-            return
-        given_away = np.concatenate(written)
-        losses = [(tracked, np.isin(tracked.slots, given_away)) for tracked in self._finished]
+    def _save_given_away(
+        self,
+        written: Sequence[NDArray[np.int64]],
+        *,
+        elsewhere: NDArray[np.int64],
+        key: PoolKey,
+    ) -> None:
+        """Dump finished sequences into memory before any of their slots, or its bytes, are written."""
+        given_away = np.concatenate([np.empty(0, dtype=np.int64), *written])
+        losses = []
+        for tracked in self._finished:
+            lost = np.isin(tracked.slots, given_away)
+            if len(elsewhere):
+                lost |= overlaps(memory_of(self._views, tracked.slots), elsewhere)
+            losses.append((tracked, lost))
         touched = [(tracked, lost) for tracked, lost in losses if lost.any()]
         whole = [tracked for tracked, _ in touched if tracked.state is SequenceState.FINISHED]
         if whole:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from kvaudit.capture.arguments import check_choice, integer, schema_metadata, text
 from kvaudit.capture.dump import Content, sequences_path, write_pair
-from kvaudit.capture.pool_recorder import PoolDump, PoolRecorder, PoolRow, RecordedPool
+from kvaudit.capture.pool_recorder import NOWHERE, PoolDump, PoolRecorder, PoolRow, RecordedPool
 from kvaudit.capture.tables import integers, token_ids
 from kvaudit.constants import UNKNOWN_LENGTH
 from kvaudit.core.snapshot import PoolKey
@@ -35,6 +35,8 @@ from kvaudit.errors import ConfigError
 from kvaudit.formats.pairing_key import file_stem
 
 __all__ = ["ForwardRow", "RecordedPool", "Recorder"]
+
+_NO_SLOTS = np.empty(0, dtype=np.int64)
 
 SlotTable: TypeAlias = Sequence[int] | NDArray[np.int64]
 PoolTables: TypeAlias = SlotTable | Mapping[str, SlotTable]
@@ -133,9 +135,16 @@ class Recorder:
     def before_forward(self, rows: Sequence[ForwardRow]) -> None:
         """Begin a step: note what its forward will write, and save what it overwrites."""
         with self._lock:
-            for pool, recorder in self._pools.values():
-                pool_rows = [self._pool_row(row, pool.name) for row in rows]
-                recorder.before_forward(pool_rows, self._key(pool))
+            pool_rows = {name: [self._pool_row(row, name) for row in rows] for name in self._pools}
+            memory = self._memory_of(
+                {
+                    name: np.concatenate([_NO_SLOTS, *(row.chain().slots for row in its_rows)])
+                    for name, its_rows in pool_rows.items()
+                }
+            )
+            for name, (pool, recorder) in self._pools.items():
+                elsewhere = _all_but(name, memory)
+                recorder.before_forward(pool_rows[name], self._key(pool), elsewhere=elsewhere)
             self._step += 1
 
     def after_forward(self) -> None:
@@ -176,14 +185,22 @@ class Recorder:
     def copy_slots(self, src: PoolTables, dst: PoolTables) -> None:
         """The engine is about to copy slots src to dst, pair by pair."""
         with self._lock:
+            sources = {name: self._table(src, name) for name in self._pools}
+            targets = {name: self._table(dst, name) for name in self._pools}
+            memory = self._memory_of(targets)
             for name, (pool, recorder) in self._pools.items():
-                sources, targets = self._table(src, name), self._table(dst, name)
-                if len(sources) != len(targets):
+                if len(sources[name]) != len(targets[name]):
                     raise ConfigError(
-                        f"copy_slots: {len(sources)} sources, {len(targets)} targets",
+                        f"copy_slots: {len(sources[name])} sources, {len(targets[name])} targets",
                         hint="give one target a source",
                     )
-                recorder.copy_slots(sources, targets, step=self._step, key=self._key(pool))
+                recorder.copy_slots(
+                    sources[name],
+                    targets[name],
+                    step=self._step,
+                    key=self._key(pool),
+                    elsewhere=_all_but(name, memory),
+                )
 
     def forget(self, request_id: str) -> None:
         """The engine is done with a request: from now on its slots may be given away."""
@@ -248,6 +265,14 @@ class Recorder:
             step=self._step,
         )
 
+    def _memory_of(self, slots: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]:
+        """The memory that each pool's slots lie on: a finished sequence of another pool may, too."""
+        if len(slots) == 1:
+            return {}
+        return {
+            name: self._pools[name][1].memory_of(its_slots) for name, its_slots in slots.items()
+        }
+
     def _pool_row(self, row: ForwardRow, pool_name: str) -> PoolRow:
         if row.positions.step != 1 or len(row.positions) != len(row.tokens):
             raise ConfigError(
@@ -277,3 +302,8 @@ class Recorder:
 
 def _known(tokens: Sequence[int] | None, request_id: str) -> NDArray[np.int64] | None:
     return None if tokens is None else token_ids(tokens, f"{request_id}: known_tokens")
+
+
+def _all_but(name: str, memory: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
+    """The memory of the other pools, shape [n, 2], int64."""
+    return np.concatenate([NOWHERE, *(spans for pool, spans in memory.items() if pool != name)])

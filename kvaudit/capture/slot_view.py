@@ -81,7 +81,8 @@ class SlotView:
     def first_addresses(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where each slot begins in its device's memory, shape [n], int64."""
         step_bytes = int(self.rows.stride(0)) * int(self.rows.element_size())
-        return self.rows.data_ptr() + self._row_indices(slots) * step_bytes
+        addresses: NDArray[np.int64] = self._row_indices(slots) * step_bytes
+        return addresses + int(self.rows.data_ptr())
 
     def _row_indices(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         pages, offsets = np.divmod(slots, self.page_size)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -182,3 +184,25 @@ def test_a_table_with_slots_allocated_ahead_is_refused(pool: RecordedPool) -> No
     run(recorder, row("a", range(3), [4, 5, 6]))
     with pytest.raises(ConfigError, match="a: 4 slots for 3 positions"):
         recorder.update("a", known_tokens=None, slots=np.array([4, 5, 6, 7]), kv_len=None)
+
+
+def test_a_finished_sequence_is_saved_before_another_pool_writes_on_its_memory() -> None:
+    """Groups of layers may share one buffer: what one frees, another takes."""
+    buffer = torch.arange(64, dtype=torch.float32)
+    by_four = RecordedPool(
+        kv=[buffer.view(16, 4)], layout="slot dim", page_size=1, reserved_slots="none"
+    )
+    by_eight = replace(by_four, name="wide", kv=[buffer.view(8, 8)])
+    recorder, other = (PoolRecorder(pool, content="bytes") for pool in (by_four, by_eight))
+    run(recorder, row("a", range(3), [4, 9, 6]), row("b", range(1), [12]))
+    recorder.forget("a")
+    recorder.forget("b")
+    written = other.memory_of(np.array([4]))  # what slots 8 and 9 lie on
+    recorder.before_forward([], KEY, elsewhere=written)
+    buffer[32:40] = 0
+    (saved,) = recorder.take_given_away()
+    assert list(saved.sequences.request_ids) == ["a"]
+    assert saved.snapshot.kv["kv.kv.0"].read_rows(2, 3).view(np.float32).tolist() == [
+        [36, 37, 38, 39]
+    ]
+    assert [dumped(recorder).sequences.slots_of(i).tolist() for i in (0, 1)] == [[4], [12]]
