@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kvaudit.cli.exit_code import ExitCode
 from kvaudit.cli.options import (
     Backend,
@@ -97,13 +99,14 @@ def verify(
         select=rules(select),
         ignore=rules(ignore),
         fail_on=fail_on,
-        exit_zero=exit_zero,
         max_violations=max_violations,
     )
     with progress(quiet=quiet) as observer:
         dataset = api.open(files, expect=tuple(expect or ()))
         copies = output_files(output, inputs=[file.path for file in dataset.files])
         report = api.audit(dataset, backend=backend, options=options, observer=observer)
+    if exit_zero:
+        report = replace(report, exit_code=int(ExitCode.CLEAN))
     for error in report.left_out:
         complain(str(error), hint=error.hint)
     write_report(report, form=format, files=copies, color=color, quiet=quiet)

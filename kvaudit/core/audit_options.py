@@ -25,7 +25,6 @@ class AuditOptions:
         ignore: rule ids or prefixes to leave out.
         fail_on: findings at or above this severity make the verdict violations; violation rows
             always do.
-        exit_zero: leave with 0 whatever the verdict.
         max_violations: rows kept in the report; the count is exact.
     """
 
@@ -38,5 +37,4 @@ class AuditOptions:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     fail_on: Severity = Severity.ERROR
-    exit_zero: bool = False
     max_violations: int = 100

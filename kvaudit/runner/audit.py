@@ -108,7 +108,7 @@ def _report(
     rows = sorted((row for r in results for row in r.violations), key=lambda row: row.sort_key())
     return Report(
         verdict=conclusion.verdict,
-        exit_code=0 if options.exit_zero else conclusion.exit_code,
+        exit_code=conclusion.exit_code,
         inputs=_inputs(dataset.files, results, corrupt),
         backend=choice,
         self_check=self_check,

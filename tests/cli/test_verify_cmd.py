@@ -102,6 +102,9 @@ def test_exit_zero_leaves_with_0_and_the_same_verdict(
     code, out, _ = verify(capsys, damaged, "--exit-zero")
     assert code == ExitCode.CLEAN
     assert out.startswith("VIOLATIONS")
+    _, out, _ = verify(capsys, damaged, "--exit-zero", "--format", "json")
+    document = json.loads(out)
+    assert (document["verdict"], document["exit_code"]) == ("violations", 0)
 
 
 def test_json_is_one_document_with_the_code_of_the_process(damaged: Path) -> None:
