@@ -107,7 +107,6 @@ def dump(
     key = PoolKey(
         instance=None if instance is None else text(instance, "instance"),
         group=None if group is None else text(group, "group"),
-        pool=pool_kind,
         pool_kind=PoolKind(pool_kind),
         rank=None if rank is None else integer(rank, "rank", at_least=0),
         step=None if step is None else integer(step, "step", at_least=0),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 
 import numpy as np
@@ -49,18 +49,36 @@ class PoolKey:
 
     instance: str | None = None
     group: str | None = None
-    pool: str = PoolKind.FULL
+    pool: str = ""
     pool_kind: PoolKind = PoolKind.FULL
     tier: str | None = None
     rank: int | None = None
     step: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.pool:
+            object.__setattr__(self, "pool", str(self.pool_kind))
+
+    def given(self) -> dict[str, str | int]:
+        """The parts that are given or have a default, by name, in the order of the key."""
+        values = {part.name: getattr(self, part.name) for part in fields(self)}
+        return {
+            name: value if isinstance(value, int) else str(value)
+            for name, value in values.items()
+            if value is not None
+        }
+
+    def is_beside(self, other: PoolKey) -> bool:
+        """Whether both are pools of one engine process, group, tier, rank and step."""
+        mine, others = (replace(key, pool="", pool_kind=PoolKind.FULL) for key in (self, other))
+        return mine == others
 
     def place(self) -> dict[str, str | int | None]:
         """Where the pool lies, whatever the step, as keys of the JSON report."""
         return {
             "instance": self.instance,
             "group": self.group,
-            "pool": str(self.pool),
+            "pool": self.pool,
             "tier": self.tier,
             "rank": self.rank,
         }

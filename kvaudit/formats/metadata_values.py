@@ -86,22 +86,19 @@ class MetadataValues:
 
     def pool_key(self) -> tuple[PoolKey, dict[str, str | int]]:
         """The pairing key, and the parts of it that the file gives, by name."""
-        given = {part: self._unread[part] for part in KEY_PARTS if part in self._unread}
+        given = [part for part in KEY_PARTS if part in self._unread]
         pool_kind = self.word("pool_kind", PoolKind.FULL)
         key = PoolKey(
             instance=self.text("instance"),
             group=self.text("group"),
-            pool=self._unread.pop("pool", str(pool_kind)),
+            pool=self._unread.pop("pool", ""),
             pool_kind=pool_kind,
             tier=self.text("tier"),
             rank=self.number("rank"),
             step=self.number("step"),
         )
-        parts: dict[str, str | int] = {}
-        for part in given:
-            value = getattr(key, part)
-            parts[part] = value if isinstance(value, int) else str(value)
-        return key, parts
+        parts = key.given()
+        return key, {part: parts[part] for part in given}
 
 
 def check_metadata(metadata: Mapping[str, object], *, path: str) -> None:

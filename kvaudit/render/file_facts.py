@@ -11,7 +11,7 @@ from kvaudit.constants import LaunchTag
 from kvaudit.core.kv_column import KvColumn
 from kvaudit.core.plan import PlanDump
 from kvaudit.core.sequences import Sequences
-from kvaudit.core.snapshot import PoolKey, Snapshot
+from kvaudit.core.snapshot import Snapshot
 from kvaudit.render.labels import column_labels
 
 Facts = dict[str, Any]
@@ -26,26 +26,13 @@ def file_facts(content: Snapshot | Sequences | PlanDump) -> Facts:
     return _plan_facts(content)
 
 
-def _key_facts(key: PoolKey) -> Facts:
-    named = {
-        "instance": key.instance,
-        "group": key.group,
-        "pool": key.pool,
-        "pool_kind": str(key.pool_kind),
-        "tier": key.tier,
-        "rank": key.rank,
-        "step": key.step,
-    }
-    return {name: value for name, value in named.items() if value is not None}
-
-
 def _snapshot_facts(snapshot: Snapshot) -> Facts:
     slots = snapshot.slots
     span = f"{slots[0]}-{slots[-1]}" if snapshot.num_rows else "none"
     return {
         "file": snapshot.path,
         "kind": "snapshot",
-        "key": _key_facts(snapshot.key),
+        "key": snapshot.key.given(),
         "rows": snapshot.num_rows,
         "slots": f"{span}{'' if snapshot.is_dense else ', sparse'} of {snapshot.num_slots}",
         "page_size": snapshot.page_size,
@@ -84,7 +71,7 @@ def _sequences_facts(sequences: Sequences) -> Facts:
     return {
         "file": sequences.path,
         "kind": "sequences",
-        "key": _key_facts(sequences.key),
+        "key": sequences.key.given(),
         "rows": sequences.num_sequences,
         "tokens": len(sequences.tokens),
         "slots": len(sequences.slots),
@@ -114,7 +101,7 @@ def _plan_facts(plan: PlanDump) -> Facts:
     return {
         "file": plan.path,
         "kind": "plan",
-        "key": _key_facts(plan.key),
+        "key": plan.key.given(),
         "rows": len(plan.launches),
         "launches": {
             f"step {launch.step} row {row}": ", ".join(

@@ -6,7 +6,6 @@ from kvaudit.constants import LaunchTag
 from kvaudit.core.launch_tag import (
     KvHalf,
     LaunchPhase,
-    PoolKind,
     half_of,
     launch_tag,
     phase_of,
@@ -22,7 +21,7 @@ def column_of(tag: LaunchTag) -> str:
 
 def tags_of_columns(snapshot: Snapshot) -> tuple[LaunchTag, ...]:
     """The head and tail tags that the snapshot's canary columns allow, ascending."""
-    kind = PoolKind(snapshot.key.pool_kind)
+    kind = snapshot.key.pool_kind
     tags = [
         launch_tag(phase, half, kind)
         for phase in (LaunchPhase.HEAD, LaunchPhase.TAIL)

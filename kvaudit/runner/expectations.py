@@ -94,15 +94,7 @@ def swa_pool_of(pool: AuditedPool, pools: Sequence[AuditedPool]) -> Snapshot | N
     found = [
         other.snapshot
         for other in pools
-        if other.snapshot.key.pool_kind is PoolKind.SWA
-        and (key.instance, key.group, key.tier, key.rank, key.step)
-        == (
-            other.snapshot.key.instance,
-            other.snapshot.key.group,
-            other.snapshot.key.tier,
-            other.snapshot.key.rank,
-            other.snapshot.key.step,
-        )
+        if other.snapshot.key.pool_kind is PoolKind.SWA and key.is_beside(other.snapshot.key)
     ]
     return found[0] if len(found) == 1 else None
 

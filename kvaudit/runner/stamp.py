@@ -17,7 +17,7 @@ from kvaudit.core.backend import Backend
 from kvaudit.core.dataset import AuditedPool
 from kvaudit.core.entries import ALL_ENTRIES, EntryBlock, EntrySource
 from kvaudit.core.kv_column import ArrayColumn, ComputedColumn, RowColumn
-from kvaudit.core.launch_tag import KvHalf, LaunchPhase, PoolKind, launch_tag
+from kvaudit.core.launch_tag import KvHalf, LaunchPhase, launch_tag
 from kvaudit.core.snapshot import Snapshot, column_half
 from kvaudit.errors import ConfigError, SnapshotInconsistent
 from kvaudit.runner.bytes_pass import column_order
@@ -128,8 +128,7 @@ def _records(
         for digest in digests:
             running = backend.combine([running ^ digest().view(np.uint64)])
         real[space.row_shift :] = running
-    kind = PoolKind(snapshot.key.pool_kind)
-    tag = launch_tag(LaunchPhase.TAIL, half, kind)
+    tag = launch_tag(LaunchPhase.TAIL, half, snapshot.key.pool_kind)
     launch_write = _launch_write(backend)
     for source in sources:
         if source.enabled:

@@ -104,3 +104,17 @@ def test_a_pool_says_where_it_lies_without_its_step() -> None:
         "rank": 2,
     }
     assert type(key.place()["pool"]) is str
+
+
+def test_a_pool_without_a_name_has_that_of_its_kind() -> None:
+    key = PoolKey(pool_kind=PoolKind.SWA, rank=0)
+    assert key == PoolKey(pool="SWA", pool_kind=PoolKind.SWA, rank=0)
+    assert key.given() == {"pool": "SWA", "pool_kind": "SWA", "rank": 0}
+    assert PoolKey(pool="draft", pool_kind=PoolKind.SWA).pool == "draft"
+
+
+def test_pools_of_one_engine_rank_and_step_lie_beside_each_other() -> None:
+    full = PoolKey(group="target", rank=1, step=3)
+    assert full.is_beside(PoolKey(group="target", pool="w", pool_kind=PoolKind.SWA, rank=1, step=3))
+    assert not full.is_beside(PoolKey(group="target", pool_kind=PoolKind.SWA, rank=1, step=4))
+    assert not full.is_beside(PoolKey(pool_kind=PoolKind.SWA, rank=1, step=3))
