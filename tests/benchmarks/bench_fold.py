@@ -55,7 +55,8 @@ def main() -> None:
             print(
                 f"{slot_bytes:5} B a slot, {order:12}: fold {folded.per_second(gigabytes)} GB/s, "
                 f"read {read.per_second(gigabytes)} GB/s, "
-                f"fraction {read.median / folded.median:.2f} (best {read.best / folded.best:.2f})"
+                f"fraction {read.median / folded.median:.2f} (best {read.best / folded.best:.2f}, "
+                f"by core time {read.core / folded.core:.2f})"
             )
 
 

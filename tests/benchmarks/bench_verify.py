@@ -119,6 +119,7 @@ def main() -> None:
     print(f"verify: {num_entries} entries, pages of {PAGE_SIZE} at random, {machine_line()}")
     print(
         f"{verified.per_second(num_entries / 1e6)} M entries/s, "
+        f"{verified.core / num_entries * 1e9:.1f} core ns an entry, "
         f"{verified.per_second(gigabytes)} GB/s of {ENTRY_BYTES} B an entry, "
         f"parallel read {read.per_second(world.records.nbytes / 1e9)} GB/s"
     )
