@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 from numpy.typing import NDArray
 
-from kvaudit.backends import memory
 from kvaudit.backends.kernel_backend import KernelBackend
 from kvaudit.backends.kernel_set import kernel_set
 from kvaudit.backends.window_walk import WindowTask, wanted_windows
 from kvaudit.core.kv_column import KvColumn
+from kvaudit.kernels.array_forms import frozen, read_only
 from kvaudit.kernels.compilation import cache_folder, needs_compilation
 from kvaudit.kernels.fold import numba_cpu as fold_kernels
 from kvaudit.kernels.hash import numba_cpu as hash_kernels
-from kvaudit.kernels.row_threads import num_threads, run_rows
+from kvaudit.kernels.row_threads import drain, num_threads
 from kvaudit.kernels.verify import numba_cpu as verify_kernels
 
 KERNELS = (*fold_kernels.KERNELS, *hash_kernels.KERNELS, *verify_kernels.AUDIT_KERNELS)
@@ -44,23 +42,11 @@ class CpuBackend(KernelBackend):
         """Source hash of each of the rows of a column; see `core.backend`."""
         hashes = np.zeros(rows.shape, dtype=np.uint64)
         num_bytes = column.read_bytes if read_bytes is None else read_bytes
-        tasks = wanted_windows(column, rows)
-        taking = threading.Lock()
-        stopped = threading.Event()
 
-        def fold_until_done(_first_worker: int, _last_worker: int) -> None:
-            try:
-                while not stopped.is_set():
-                    with taking:
-                        task = next(tasks, None)
-                    if task is None:
-                        return
-                    self._fold_window(column, task, rows=rows, hashes=hashes, num_bytes=num_bytes)
-            except BaseException:
-                stopped.set()
-                raise
+        def fold_window(task: WindowTask) -> None:
+            self._fold_window(column, task, rows=rows, hashes=hashes, num_bytes=num_bytes)
 
-        run_rows(fold_until_done, num_threads(), rows_per_task=1)
+        drain(wanted_windows(column, rows), fold_window)
         return hashes
 
     def _fold_window(
@@ -72,8 +58,8 @@ class CpuBackend(KernelBackend):
         hashes: NDArray[np.uint64],
         num_bytes: int,
     ) -> None:
-        data = memory.source_input(task.window.data)
-        wanted = memory.signed_input(task.window_rows(rows))
+        data = frozen(task.window.data)
+        wanted = read_only(task.window_rows(rows))
         window_hashes = hashes[task.first : task.last]
         for part in task.window.parts(next_is_walked=task.next_is_wanted):
             first, last = np.searchsorted(wanted, (part.start, part.stop)).tolist()

@@ -14,6 +14,7 @@ from kvaudit.backends import memory
 from kvaudit.backends.kernel_set import KernelSet
 from kvaudit.constants import RECORD_WORDS, WORD_BYTES, LaunchTag
 from kvaudit.core.kv_column import ArrayKvColumn, KvColumn
+from kvaudit.kernels.array_forms import read_only
 
 _WARM_UP_SLOTS = 2
 
@@ -93,7 +94,7 @@ class KernelBackend(ABC):
             hashes = self._to_kernels(np.zeros(slot_indices.shape, dtype=np.uint64))
             self._kernels.launch_hash(
                 self._to_kernels(memory.hashed_input(records)),
-                self._to_kernels(memory.signed_input(slot_indices)),
+                self._to_kernels(read_only(slot_indices)),
                 hashes,
             )
             return self._from_kernels(hashes)
@@ -118,12 +119,12 @@ class KernelBackend(ABC):
         )
         inputs = (
             memory.hashed_input(records),
-            memory.signed_input(slot_indices),
+            read_only(slot_indices),
             memory.hashed_input(expected_tokens),
             memory.hashed_input(expected_positions),
-            memory.signed_input(prev_slot_indices),
-            memory.signed_input(memory.single(len(slot_indices), np.int32)),
-            memory.signed_input(memory.single(1, np.int32)),
+            read_only(prev_slot_indices),
+            read_only(memory.single(len(slot_indices), np.int32)),
+            read_only(memory.single(1, np.int32)),
             expected_hashes,
         )
         unread = (

@@ -9,6 +9,7 @@ import numpy as np
 
 from kvaudit.backends import memory
 from kvaudit.backends.torch_module import torch
+from kvaudit.kernels.array_forms import frozen, read_only
 
 # An array of numpy's, of numba-cuda's, or of its simulator's: kernels know which.
 KernelArray: TypeAlias = Any
@@ -83,7 +84,7 @@ class HostArrays:
 
     def signed(self, tensor: torch.Tensor) -> KernelArray:
         """An input of the tensor's own dtype."""
-        return memory.signed_input(tensor.detach().cpu().numpy())
+        return read_only(tensor.detach().cpu().numpy())
 
     def hashed(self, tensor: torch.Tensor) -> KernelArray:
         """An int64 input as uint64."""
@@ -102,7 +103,7 @@ class HostArrays:
 
     def source(self, tensor: torch.Tensor) -> KernelArray:
         """KV bytes as uint8 [rows, row_bytes]; rows keep their stride."""
-        return memory.source_input(byte_rows(tensor).cpu().numpy())
+        return frozen(byte_rows(tensor).cpu().numpy())
 
     def hashes(self, length: int) -> KernelArray:
         """Scratch for hashes: zeros, shape [length], uint64."""

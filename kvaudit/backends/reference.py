@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kvaudit.backends import memory
 from kvaudit.backends.kernel_backend import KernelBackend
 from kvaudit.backends.kernel_set import kernel_set
 from kvaudit.backends.window_walk import wanted_windows
 from kvaudit.core.kv_column import KvColumn
+from kvaudit.kernels.array_forms import frozen, read_only
 
 
 class ReferenceBackend(KernelBackend):
@@ -30,8 +30,8 @@ class ReferenceBackend(KernelBackend):
         for task in wanted_windows(column, rows):
             task.window.check()
             self._kernels.launch_fold(
-                memory.source_input(task.window.data),
-                memory.signed_input(task.window_rows(rows)),
+                frozen(task.window.data),
+                read_only(task.window_rows(rows)),
                 hashes[task.first : task.last],
                 1,
                 column.row_bytes,

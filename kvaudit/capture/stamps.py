@@ -16,6 +16,7 @@ from kvaudit.core.backend import Backend
 from kvaudit.core.kv_column import ArrayColumn
 from kvaudit.core.launch_tag import KvHalf, LaunchPhase, PoolKind, launch_tag
 from kvaudit.core.snapshot import column_half
+from kvaudit.kernels.array_forms import read_only
 from kvaudit.kernels.write.numba_cpu import launch_write
 
 
@@ -117,16 +118,16 @@ def _write(
     """One write launch: each chain is a request of it."""
     offsets = np.cumsum([0, *(len(chain.slots) for chain in chains)], dtype=np.int64)
     launch_write(
-        memory.signed_input(offsets),
-        memory.signed_input(np.array([chain.seed_slot_idx for chain in chains], dtype=np.int64)),
-        memory.signed_input(memory.single(len(chains), np.int32)),
+        read_only(offsets),
+        read_only(np.array([chain.seed_slot_idx for chain in chains], dtype=np.int64)),
+        read_only(memory.single(len(chains), np.int32)),
         memory.hashed_input(np.concatenate([chain.tokens for chain in chains])),
         memory.hashed_input(np.concatenate([chain.positions for chain in chains])),
-        memory.signed_input(np.concatenate([chain.slots for chain in chains])),
+        read_only(np.concatenate([chain.slots for chain in chains])),
         memory.absent(np.uint64),
         memory.absent(np.uint64),
         memory.hashed_input(real_kv_hashes),
-        memory.signed_input(memory.single(0, np.int32)),
+        read_only(memory.single(0, np.int32)),
         memory.hashed_output(records),
         memory.no_ring(),
         memory.single(0, np.int32),

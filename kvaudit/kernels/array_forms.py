@@ -6,18 +6,25 @@ read-only, and everything enters contiguous.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """The same values, contiguous, behind a read-only view."""
-    view = np.ascontiguousarray(array).view()
+
+def frozen(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
+    """The same memory behind a read-only view; strides stay."""
+    view = array.view()
     view.flags.writeable = False
     return view
+
+
+def read_only(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
+    """The same values, contiguous, behind a read-only view; copied only where they are strided."""
+    return frozen(np.ascontiguousarray(array))
 
 
 def widened_rows(rows: NDArray[Any], *, writeable: bool = False) -> NDArray[Any]:

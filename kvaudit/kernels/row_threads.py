@@ -6,12 +6,14 @@ of a process. A caller works too and never waits for a free thread, so no call c
 
 from __future__ import annotations
 
-import itertools
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from typing import TypeVar
+
+_Task = TypeVar("_Task")
 
 _thread = threading.local()
 
@@ -28,39 +30,46 @@ def _helpers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max(1, num_threads() - 1), thread_name_prefix="kvaudit-rows")
 
 
-def run_rows(
-    rows_function: Callable[[int, int], object], num_rows: int, *, rows_per_task: int
+def drain(
+    tasks: Iterator[_Task], run: Callable[[_Task], object], *, max_threads: int | None = None
 ) -> None:
-    """Call rows_function(first_row, last_row) over all rows, in tasks of rows_per_task.
+    """Call run(task) for every task, on whichever thread is free.
 
-    Tasks are taken in ascending order by whichever thread is free; a job of one task, and a call
-    from within a task, run on the calling thread.
+    Tasks are taken in order, one at a time: the iterator is never in use by two threads. A call
+    from within a task runs on the calling thread.
+
+    Args:
+        tasks: what there is to do; none of them is None.
+        run: does one; several run at once.
+        max_threads: how many threads could have something to do; None: any number.
 
     Raises:
-        Exception: the first one that a task raised; tasks not yet begun are dropped.
+        Exception: the first one that a task or the iterator raised; no task is begun after it.
     """
-    num_tasks = -(-num_rows // rows_per_task)
-    num_helpers = min(num_threads(), num_tasks) - 1
-    if num_helpers < 1 or getattr(_thread, "in_task", False):
-        for task in range(num_tasks):
-            rows_function(task * rows_per_task, min(num_rows, (task + 1) * rows_per_task))
+    most = num_threads() if max_threads is None else min(num_threads(), max_threads)
+    if most <= 1 or getattr(_thread, "in_task", False):
+        for task in tasks:
+            run(task)
         return
-    # next() of a count is one step under the GIL: no two threads take the same task.
-    tasks = itertools.count()
+    taking = threading.Lock()
     stopped = threading.Event()
 
     def work() -> None:
         _thread.in_task = True
         try:
-            while not stopped.is_set() and (task := next(tasks)) < num_tasks:
-                rows_function(task * rows_per_task, min(num_rows, (task + 1) * rows_per_task))
+            while not stopped.is_set():
+                with taking:
+                    task = next(tasks, None)
+                if task is None:
+                    return
+                run(task)
         except BaseException:
             stopped.set()
             raise
         finally:
             _thread.in_task = False
 
-    futures = [_helpers().submit(work) for _ in range(num_helpers)]
+    futures = [_helpers().submit(work) for _ in range(most - 1)]
     try:
         work()
     finally:
@@ -69,3 +78,19 @@ def run_rows(
         failures = [failure for future in started if (failure := future.exception()) is not None]
     if failures:
         raise failures[0]
+
+
+def run_rows(
+    rows_function: Callable[[int, int], object], num_rows: int, *, rows_per_task: int
+) -> None:
+    """Call rows_function(first_row, last_row) over all rows, in tasks of rows_per_task.
+
+    Raises:
+        Exception: as in `drain`.
+    """
+    first_rows = range(0, num_rows, rows_per_task)
+
+    def run_from(first_row: int) -> None:
+        rows_function(first_row, min(num_rows, first_row + rows_per_task))
+
+    drain(iter(first_rows), run_from, max_threads=len(first_rows))

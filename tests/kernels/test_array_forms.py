@@ -8,15 +8,18 @@ import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
 
-from kvaudit.kernels.array_forms import read_only, widened_rows
+from kvaudit.kernels.array_forms import frozen, read_only, widened_rows
 from tests.kernels.implementations import CPU
 from tests.kernels.launches import outcome, verify_launch, write_launch
 
 
-def frozen(array):
-    array = array.copy()
-    array.flags.writeable = False
-    return array
+def test_frozen_view_keeps_its_strides():
+    wide = np.zeros((4, 64), dtype=np.uint8)
+    view = frozen(wide[:, 16:48])
+    assert view.strides == (64, 1)
+    assert np.shares_memory(view, wide)
+    assert not view.flags.writeable
+    assert wide.flags.writeable
 
 
 def test_read_only_view_shares_memory_and_cannot_be_written():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kvaudit.kernels import row_threads
-from kvaudit.kernels.row_threads import num_threads, run_rows
+from kvaudit.kernels.row_threads import drain, num_threads, run_rows
 
 
 def covered(num_rows, rows_per_task):
@@ -78,6 +78,41 @@ def test_run_rows_within_a_task_stays_on_its_thread():
     run_rows(outer, 6, rows_per_task=1)
     assert len(strangers) == 48
     assert not any(strangers)
+
+
+def test_drain_runs_each_task_once_in_the_order_it_takes_them(monkeypatch):
+    monkeypatch.setattr(row_threads, "num_threads", lambda: 2)
+    taken, run = [], []
+
+    def tasks():
+        for task in range(300):
+            taken.append(task)
+            yield task
+
+    drain(tasks(), run.append)
+    assert taken == list(range(300))
+    assert sorted(run) == taken
+
+
+def test_drain_raises_what_its_tasks_raised_and_begins_none_after(monkeypatch):
+    monkeypatch.setattr(row_threads, "num_threads", lambda: 2)
+    run = []
+
+    def tasks():
+        yield from range(3)
+        message = "no more"
+        raise ValueError(message)
+
+    with pytest.raises(ValueError, match="no more"):
+        drain(tasks(), run.append)
+    assert sorted(run) == [0, 1, 2]
+
+
+def test_drain_uses_no_more_threads_than_it_is_told(monkeypatch):
+    monkeypatch.setattr(row_threads, "num_threads", lambda: 8)
+    seen = set()
+    drain(iter(range(50)), lambda _task: seen.add(threading.get_ident()), max_threads=1)
+    assert seen == {threading.get_ident()}
 
 
 def test_run_rows_serves_concurrent_callers():
