@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from kvaudit.core.coverage import Family
-from kvaudit.core.finding import Severity
+from kvaudit.core.severity import Severity
 from kvaudit.errors import ConfigError
 
 

@@ -31,7 +31,7 @@ from kvaudit.cli.options import (
     layers,
     rules,
 )
-from kvaudit.core.finding import Severity
+from kvaudit.core.severity import Severity
 
 _EXIT_CODES = ", ".join(f"{code:d} {code.name.lower().replace('_', ' ')}" for code in ExitCode)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kvaudit.core.coverage import Family
-from kvaudit.core.finding import Severity
 from kvaudit.core.layout import SlotRanges
+from kvaudit.core.severity import Severity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

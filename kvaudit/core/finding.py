@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from kvaudit.core.severity import Severity
 from kvaudit.core.snapshot import PoolKey
 
 
@@ -23,19 +24,6 @@ class RuleGroup(StrEnum):
 def group_of(rule_id: str) -> RuleGroup:
     """The group of a rule, by its id such as `KV101`."""
     return RuleGroup(rule_id[:3])
-
-
-class Severity(StrEnum):
-    """How much a finding weighs against `--fail-on`."""
-
-    NOTE = "note"
-    WARNING = "warning"
-    ERROR = "error"
-
-    @property
-    def rank(self) -> int:
-        """Order of weight: note 0, warning 1, error 2."""
-        return list(Severity).index(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from kvaudit.constants import PADDING_SLOT
 from kvaudit.core.evidence import PoolEvidence
-from kvaudit.core.finding import Finding, Severity
+from kvaudit.core.finding import Finding
 from kvaudit.core.plan import PlannedLaunch
+from kvaudit.core.severity import Severity
 from kvaudit.diagnosis.rule import MAX_EXAMPLES, Hits, Rule, and_more, at
 
 RULE = Rule(id="KV103", name="broken-link", severity=Severity.ERROR)

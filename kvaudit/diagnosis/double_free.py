@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.core.evidence import PoolEvidence
-from kvaudit.core.finding import Finding, Severity
+from kvaudit.core.finding import Finding
+from kvaudit.core.severity import Severity
 from kvaudit.core.snapshot import AllocState
 from kvaudit.diagnosis.live_slot_free import free_elements
 from kvaudit.diagnosis.rule import MAX_EXAMPLES, Hits, Rule, and_more, at

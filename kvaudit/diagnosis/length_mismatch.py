@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from kvaudit.core.evidence import PoolEvidence
-from kvaudit.core.finding import Finding, Severity
+from kvaudit.core.finding import Finding
 from kvaudit.core.held_slots import JUDGED_STATES
+from kvaudit.core.severity import Severity
 from kvaudit.diagnosis.rule import MAX_EXAMPLES, Hits, Rule, and_more
 
 RULE = Rule(id="KV104", name="length-mismatch", severity=Severity.ERROR)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kvaudit.core.evidence import PoolEvidence
-from kvaudit.core.finding import Finding, Severity
+from kvaudit.core.finding import Finding
+from kvaudit.core.severity import Severity
 from kvaudit.diagnosis.rule import MAX_EXAMPLES, Hits, Rule, and_more, at
 
 RULE = Rule(id="KV001", name="not-covered", severity=Severity.WARNING)

@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.core.evidence import PoolEvidence
-from kvaudit.core.finding import Finding, Severity
+from kvaudit.core.finding import Finding
 from kvaudit.core.held_slots import HeldSlots
 from kvaudit.core.sequences import Sequences, SequenceState
+from kvaudit.core.severity import Severity
 from kvaudit.core.snapshot import AllocState
 from kvaudit.diagnosis.rule import MAX_EXAMPLES, Hits, Rule, and_more, at, counted
 

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.core.evidence import PoolEvidence
-from kvaudit.core.finding import Finding, Severity
+from kvaudit.core.finding import Finding
 from kvaudit.core.held_slots import HeldSlots
 from kvaudit.core.layout import slot_label
+from kvaudit.core.severity import Severity
 
 # A finding lists so many slots and requests; its evidence carries the exact count.
 MAX_LISTED: Final = 1000

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.core.evidence import PoolEvidence
-from kvaudit.core.finding import Finding, Severity
+from kvaudit.core.finding import Finding
 from kvaudit.core.held_slots import HeldSlots
+from kvaudit.core.severity import Severity
 from kvaudit.diagnosis.rule import MAX_EXAMPLES, Hits, Rule, and_more, at
 
 RULE = Rule(id="KV101", name="slot-alias", severity=Severity.ERROR)

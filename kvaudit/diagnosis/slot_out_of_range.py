@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.core.evidence import PoolEvidence
-from kvaudit.core.finding import Finding, Severity
+from kvaudit.core.finding import Finding
 from kvaudit.core.held_slots import HeldSlots
 from kvaudit.core.plan import PlannedLaunch
+from kvaudit.core.severity import Severity
 from kvaudit.diagnosis.rule import MAX_EXAMPLES, Hits, Rule, and_more, held_examples
 
 RULE = Rule(id="KV102", name="slot-out-of-range", severity=Severity.ERROR)

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.core.evidence import PoolEvidence
-from kvaudit.core.finding import Finding, Severity
+from kvaudit.core.finding import Finding
 from kvaudit.core.held_slots import HeldSlots
+from kvaudit.core.severity import Severity
 from kvaudit.diagnosis.rule import Hits, Rule, and_more, at, held_examples
 
 RULE = Rule(id="KV105", name="swa-map-stale", severity=Severity.ERROR)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.core.evidence import PoolEvidence
-from kvaudit.core.finding import Finding, Severity
+from kvaudit.core.finding import Finding
+from kvaudit.core.severity import Severity
 from kvaudit.diagnosis.rule import Hits, Rule, and_more, at, held_examples
 
 RULE = Rule(id="KV004", name="unstamped", severity=Severity.NOTE)

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from rich.text import Text
 
-from kvaudit.core.finding import Finding, Severity
+from kvaudit.core.finding import Finding
+from kvaudit.core.severity import Severity
 from kvaudit.render.labels import count_label, listed, pool_label, ranges_label
 from kvaudit.render.lines import aligned, heading, line
 from kvaudit.render.printable import printable

@@ -1,13 +1,9 @@
-"""Findings as JSON, and the order of weights."""
+"""Findings as JSON."""
 
 from __future__ import annotations
 
-from kvaudit.core.finding import Finding, RuleGroup, Severity, group_of
+from kvaudit.core.finding import Finding, RuleGroup, group_of
 from kvaudit.core.snapshot import PoolKey
-
-
-def test_an_error_outweighs_a_warning_and_that_a_note() -> None:
-    assert Severity.ERROR.rank > Severity.WARNING.rank > Severity.NOTE.rank
 
 
 def test_an_alternative_has_no_severity() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kvaudit.core.evidence import CoverageGaps
-from kvaudit.core.finding import Severity
+from kvaudit.core.severity import Severity
 from kvaudit.diagnosis.not_covered import find
 from tests.helpers.pool_evidence import evidence_of
 from tests.helpers.worlds import fixture_f

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kvaudit.core.finding import Severity
+from kvaudit.core.severity import Severity
 from kvaudit.diagnosis.registry import INDEX_RULES, RULES, chosen_rules, diagnose
 from kvaudit.errors import ConfigError
 from tests.helpers.pool_evidence import evidence_of

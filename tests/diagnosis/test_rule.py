@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kvaudit.core.finding import Severity
+from kvaudit.core.severity import Severity
 from kvaudit.diagnosis.rule import (
     MAX_EXAMPLES,
     MAX_LISTED,

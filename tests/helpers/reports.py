@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from kvaudit.constants import FailReason, LaunchTag
 from kvaudit.core.coverage import Coverage, Family, FamilyCoverage
-from kvaudit.core.finding import Finding, Severity
+from kvaudit.core.finding import Finding
 from kvaudit.core.report import BackendChoice, InputFile, Report, TagCounters, Timing, Verdict
+from kvaudit.core.severity import Severity
 from kvaudit.core.snapshot import PoolKey
 from kvaudit.core.violation import Violation
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kvaudit.core.finding import Severity
+from kvaudit.core.severity import Severity
 from kvaudit.core.snapshot import PoolKey
 from kvaudit.render.finding_list import SEVERITY_STYLES, finding_list
 from tests.helpers import reports

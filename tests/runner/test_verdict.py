@@ -7,8 +7,8 @@ import pytest
 from kvaudit.constants import LaunchTag, RealKvHashMode
 from kvaudit.core.coverage import Family
 from kvaudit.core.dataset import AuditedPool, Dataset
-from kvaudit.core.finding import Severity
 from kvaudit.core.report import Report, Verdict
+from kvaudit.core.severity import Severity
 from kvaudit.core.snapshot import DumpMoment, PoolKey
 from tests.helpers import corruptions
 from tests.helpers.worlds import World, fixture_f
