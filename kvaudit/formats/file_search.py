@@ -55,7 +55,7 @@ def find_files(paths: Sequence[str], *, companions: bool) -> FileSet:
 
 def _add_given(files: FileSet, path: str, *, companions: bool) -> None:
     """Take in a file, or those of a folder."""
-    if is_remote(path) or not Path(path).is_dir():
+    if is_remote(path) or not _is_folder(path):
         if (file := files.opened(path)) is not None:
             files.add(file, demanded=True)
         return
@@ -65,9 +65,17 @@ def _add_given(files: FileSet, path: str, *, companions: bool) -> None:
             files.add(file, demanded=False)
 
 
+def _is_folder(path: str) -> bool:
+    """Whether a path is a folder; where nobody may look, opening it says why."""
+    try:
+        return Path(path).is_dir()
+    except OSError:
+        return False
+
+
 def _folder_files(folder: str) -> list[str]:
     def refuse(error: OSError) -> None:
-        raise FileUnreadable((error.strerror or str(error)).lower(), path=folder) from error
+        raise _unlisted(error, folder if error.filename is None else str(error.filename)) from error
 
     inside = sorted(
         os.path.join(place, name)  # noqa: PTH118 - keeps the path as the user wrote it
@@ -80,6 +88,14 @@ def _folder_files(folder: str) -> list[str]:
             f"the folder holds no {FILE_SUFFIX} file", path=folder, hint="give a dump's folder"
         )
     return inside
+
+
+def _unlisted(error: OSError, folder: str) -> FileUnreadable:
+    return FileUnreadable(
+        (error.strerror or str(error)).lower(),
+        path=folder,
+        hint="check that you may list the folder, or give its files by name",
+    )
 
 
 def _add_companions(files: FileSet, snapshot: FoundFile) -> None:
@@ -138,7 +154,7 @@ def _siblings(path: str) -> list[str]:
     try:
         names = sorted(entry.name for entry in folder.iterdir() if entry.is_file())
     except OSError as error:
-        raise FileUnreadable((error.strerror or str(error)).lower(), path=str(folder)) from error
+        raise _unlisted(error, str(folder)) from error
     return [str(folder / name) for name in names if name.endswith(FILE_SUFFIX)]
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from kvaudit.core.snapshot import PoolKey
@@ -136,3 +139,32 @@ def test_a_snapshot_with_a_bad_companion_is_left_out_beside_a_good_one(tmp_path)
     files = find_files([str(tmp_path)], companions=True)
     assert [found.file.path for found in files] == [str(tmp_path / "b.snapshot.arrow")]
     assert [file.path for file in files.left_out] == [str(tmp_path / "a.snapshot.arrow")]
+
+
+def test_a_file_in_a_folder_that_may_not_be_entered_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "a.snapshot.arrow"
+
+    def denied(self, **_options):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "stat", denied)
+    with pytest.raises(FileUnreadable, match="permission denied") as caught:
+        opened(path)
+    assert (caught.value.path, bool(caught.value.hint)) == (str(path), True)
+
+
+def test_the_folder_that_may_not_be_listed_is_named(tmp_path, monkeypatch):
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    write_snapshot(tmp_path / "a.snapshot.arrow", snapshot())
+    scan = os.scandir
+
+    def scan_but_inner(path):
+        if str(path) == str(inner):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scan_but_inner)
+    with pytest.raises(FileUnreadable, match="permission denied") as caught:
+        opened(tmp_path)
+    assert (caught.value.path, bool(caught.value.hint)) == (str(inner), True)
