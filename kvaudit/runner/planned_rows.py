@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kvaudit.constants import NO_STEP, PADDING_SLOT
+from kvaudit.constants import PADDING_SLOT
 from kvaudit.core.entries import EntrySource, to_engine_slots
-from kvaudit.core.snapshot import Snapshot
 from kvaudit.runner.row_space import RowSpace
 
 
@@ -20,11 +19,13 @@ class PlannedRows:
 
     Fields:
         rows: rows of the snapshot, shape [num_rows], bool.
+        stampable: those of them that were ever stamped, shape [num_rows], bool.
         absent_slots: slots of the pool that the snapshot lacks, in the engine's numbering,
             shape [n], int64, ascending.
     """
 
     rows: NDArray[np.bool_]
+    stampable: NDArray[np.bool_]
     absent_slots: NDArray[np.int64]
 
     @property
@@ -49,19 +50,9 @@ def planned_rows(sources: Iterable[EntrySource], space: RowSpace) -> PlannedRows
                 absent.append(to_engine_slots(lacking, space.slot_shift))
     if space.row_shift == 0:
         named[0] = False
+    rows, never = named[space.row_shift : space.num_indices], space.never_stamped
     return PlannedRows(
-        rows=named[space.row_shift : space.num_indices],
+        rows=rows,
+        stampable=rows if never is None else rows & ~never,
         absent_slots=np.unique(np.concatenate(absent)),
     )
-
-
-def never_stamped_rows(snapshot: Snapshot) -> NDArray[np.bool_] | None:
-    """Rows whose stamped_step says that nothing was ever stamped, shape [num_rows], bool.
-
-    None when there is no such row, or no such column.
-    """
-    column = snapshot.evidence.get("stamped_step")
-    if column is None:
-        return None
-    never: NDArray[np.bool_] = column.read() == NO_STEP
-    return never if never.any() else None

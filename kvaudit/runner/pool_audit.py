@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from kvaudit.diagnosis.rule import Rule
 from kvaudit.runner.bytes_pass import BytesPass, BytesResult
 from kvaudit.runner.column_rows import column_violations
 from kvaudit.runner.expectations import Expectations, scope_of
-from kvaudit.runner.planned_rows import PlannedRows, never_stamped_rows, planned_rows
+from kvaudit.runner.planned_rows import PlannedRows, planned_rows
 from kvaudit.runner.records_pass import RecordsPass, RecordsResult
 from kvaudit.runner.row_space import RowSpace
 from kvaudit.runner.slot_counts import SlotCounter, SlotCounts
@@ -83,15 +83,7 @@ class PoolAudit:
         snapshot, sources = self.pool.snapshot, self.expectations.sources
         space = RowSpace(snapshot)
         planned = planned_rows(sources, space)
-        never_stamped = never_stamped_rows(snapshot)
-        counter = SlotCounter(
-            snapshot=snapshot,
-            space=space,
-            sources=sources,
-            planned=planned,
-            never_stamped=never_stamped,
-        )
-        bytes_result, combined = self._bytes(space, counter.stampable(planned))
+        bytes_result, combined = self._bytes(space, planned)
         records = RecordsPass(
             snapshot=snapshot,
             space=space,
@@ -99,7 +91,6 @@ class PoolAudit:
             observer=self.observer,
             sources=sources,
             combined=combined,
-            never_stamped=None if never_stamped is None else space.by_index(never_stamped),
             max_rows=self.options.max_violations,
         ).run()
         violations, total = list(records.violations), records.violations_total
@@ -108,22 +99,22 @@ class PoolAudit:
                 bytes_result, snapshot, sources=sources, max_rows=self.options.max_violations
             )
             total += bytes_result.num_differing
-        gaps = self._gaps(planned, never_stamped, records=records, bytes_result=bytes_result)
-        counts = counter.count(records, bytes_result)
+        gaps = self._gaps(planned, records, bytes_result)
+        counter = SlotCounter(snapshot=snapshot, space=space, sources=sources, planned=planned)
         return PoolResult(
             snapshot=snapshot,
             expectations=self.expectations,
             planned=planned,
             records=records,
             bytes=bytes_result,
-            counts=counts,
+            counts=counter.count(records, bytes_result),
             violations=violations,
             violations_total=total,
             findings=diagnose(self._evidence(gaps), self.rules),
         )
 
     def _bytes(
-        self, space: RowSpace, stampable: NDArray[np.bool_]
+        self, space: RowSpace, planned: PlannedRows
     ) -> tuple[BytesResult | None, dict[KvHalf, NDArray[np.uint64]]]:
         """The bytes family, and the combined hashes that the records are judged by."""
         if self.options.skip_bytes:
@@ -133,7 +124,7 @@ class PoolAudit:
             space=space,
             backend=self.backend,
             observer=self.observer,
-            rows=np.flatnonzero(stampable),
+            rows=np.flatnonzero(planned.stampable),
             layers=self.options.layers,
             max_rows=self.options.max_violations,
         ).run()
@@ -141,27 +132,21 @@ class PoolAudit:
     def _gaps(
         self,
         planned: PlannedRows,
-        never_stamped: NDArray[np.bool_] | None,
-        *,
         records: RecordsResult,
         bytes_result: BytesResult | None,
     ) -> CoverageGaps:
+        """What the rules KV001 and KV004 speak of."""
         snapshot = self.pool.snapshot
         zero_stamps = () if bytes_result is None else bytes_result.zero_stamps
-        never = np.empty(0, dtype=np.int64)
-        if never_stamped is not None:
-            never = snapshot.slots[planned.rows & never_stamped]
         gaps = CoverageGaps(
             absent_slots=planned.absent_slots,
             unstamped_columns=(*records.unstamped_columns, *map(stamped_name, zero_stamps)),
-            never_stamped_slots=never,
+            never_stamped_slots=snapshot.slots[planned.rows & ~planned.stampable],
         )
         if snapshot.at is not DumpMoment.MID_STEP or bytes_result is None:
             return gaps
-        return CoverageGaps(
-            absent_slots=gaps.absent_slots,
-            unstamped_columns=gaps.unstamped_columns,
-            never_stamped_slots=gaps.never_stamped_slots,
+        return replace(
+            gaps,
             mid_step=True,
             mid_step_columns={
                 name: snapshot.slots[rows] for name, rows in bytes_result.differences.items()

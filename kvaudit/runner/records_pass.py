@@ -15,23 +15,22 @@ from kvaudit.constants import (
     NO_EXPECTED_TOKEN,
     PADDING_SLOT,
     PREDECESSOR_UNREACHABLE,
-    RECORD_POSITION,
     FailReason,
     LaunchTag,
-    RealKvHashMode,
 )
 from kvaudit.core.backend import Backend
 from kvaudit.core.entries import EntryBlock, EntrySource, to_engine_slots
-from kvaudit.core.launch_tag import KvHalf, LaunchPhase, half_of, phase_of
+from kvaudit.core.launch_tag import KvHalf
 from kvaudit.core.observer import RunObserver
 from kvaudit.core.report import TagCounters
-from kvaudit.core.snapshot import DumpMoment, Snapshot
+from kvaudit.core.snapshot import Snapshot
 from kvaudit.core.violation import Violation
-from kvaudit.runner.canary_columns import column_of, has_sources, tags_of_columns
+from kvaudit.runner.canary_columns import column_of, tags_of_columns
+from kvaudit.runner.canary_launch import CanaryLaunch, launch_of
 from kvaudit.runner.failed_entries import FAILED_ENTRY, FailedEntries, violations_of
 from kvaudit.runner.row_space import RowSpace
 
-REAL = np.uint32(FailReason.VERIFY_REAL_KV_HASH_MISMATCH)
+_REAL_KV_HASH_DIFFERS = np.uint32(FailReason.VERIFY_REAL_KV_HASH_MISMATCH)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -68,23 +67,6 @@ class RecordsResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Launch:
-    """One tag over all sources that use it.
-
-    Fields:
-        tag: the tag.
-        records: the record array, shape [num_indices, 4], int64.
-        real_kv_hashes: expected combined hash by index, shape [num_indices], uint64; None = 0.
-        real_kv_hash_judged: whether a difference of it is a violation.
-    """
-
-    tag: LaunchTag
-    records: NDArray[np.int64]
-    real_kv_hashes: NDArray[np.uint64] | None
-    real_kv_hash_judged: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RecordsPass:
     """One pool's records family.
 
@@ -95,7 +77,6 @@ class RecordsPass:
         observer: told of progress.
         sources: what names the entries.
         combined: expected combined hash of each half that has one, by index.
-        never_stamped: which indices were never stamped, shape [num_indices + 1], bool; None: all were.
         max_rows: rows to keep of each tag.
     """
 
@@ -105,20 +86,18 @@ class RecordsPass:
     observer: RunObserver
     sources: tuple[EntrySource, ...]
     combined: Mapping[KvHalf, NDArray[np.uint64]]
-    never_stamped: NDArray[np.bool_] | None
     max_rows: int
 
     def run(self) -> RecordsResult:
         """Judge every entry of every tag."""
         result = RecordsResult(disabled_launches=self._disabled_launches())
-        by_tag, by_column = self._sources_by_tag(), dict[str, list[LaunchTag]]()
+        by_tag, by_column = self._sources_by_tag(), dict[str, dict[LaunchTag, list[int]]]()
         for tag in sorted(by_tag):
-            by_column.setdefault(column_of(tag), []).append(tag)
+            by_column.setdefault(column_of(tag), {})[tag] = by_tag[tag]
         used = [idx for indices in by_tag.values() for idx in indices]
         self.observer.stage("records", sum(self.sources[idx].num_entries for idx in used))
-        for column, tags in by_column.items():
-            self._judge_column(column, tags, result)
-        result.tags.sort(key=lambda counters: LaunchTag[counters.tag])
+        for column, of_column in by_column.items():
+            self._judge_column(column, of_column, result)
         return result
 
     def _disabled_launches(self) -> int:
@@ -140,40 +119,31 @@ class RecordsPass:
                 by_tag.setdefault(tag, []).append(source_idx)
         return by_tag
 
-    def _judge_column(self, name: str, tags: list[LaunchTag], result: RecordsResult) -> None:
-        by_tag = self._sources_by_tag()
+    def _judge_column(
+        self, name: str, by_tag: Mapping[LaunchTag, list[int]], result: RecordsResult
+    ) -> None:
+        """Judge the tags that read one canary column, each with its sources."""
         column = self.snapshot.canary.get(name)
         records = None if column is None else self.space.records(column)
         stamped = records is not None and self.space.holds_records(records)
         if records is not None and not stamped:
             result.unstamped_columns.append(f"canary.{name}")
-        for tag in tags:
-            entries = sum(self.sources[idx].num_entries for idx in by_tag[tag])
+        for tag, source_indices in by_tag.items():
+            entries = sum(self.sources[idx].num_entries for idx in source_indices)
             result.planned += entries
             if records is None:
                 result.not_in_snapshot += entries
                 self.observer.advance(entries)
             elif stamped:
-                self._judge_tag(self._launch(tag, records), by_tag[tag], result)
+                launch = launch_of(tag, records, snapshot=self.snapshot, combined=self.combined)
+                self._judge_tag(launch, source_indices, result)
             else:
                 result.unstamped += entries
                 self.observer.advance(entries)
 
-    def _launch(self, tag: LaunchTag, records: NDArray[np.int64]) -> _Launch:
-        """What a tag's records must carry as real_kv_hash."""
-        half, mode = half_of(tag), self.snapshot.real_kv_hash_mode
-        if phase_of(tag) is LaunchPhase.HEAD or mode is RealKvHashMode.NONE:
-            return _Launch(tag=tag, records=records, real_kv_hashes=None, real_kv_hash_judged=True)
-        if half in self.combined:
-            expected, judged = self.combined[half], self.snapshot.at is not DumpMoment.MID_STEP
-        else:
-            # No source expects 0; sources that cannot be folded expect nothing.
-            expected, judged = None, not has_sources(self.snapshot, half)
-        return _Launch(
-            tag=tag, records=records, real_kv_hashes=expected, real_kv_hash_judged=judged
-        )
-
-    def _judge_tag(self, launch: _Launch, source_indices: list[int], result: RecordsResult) -> None:
+    def _judge_tag(
+        self, launch: CanaryLaunch, source_indices: list[int], result: RecordsResult
+    ) -> None:
         failed = FailedEntries(self.max_rows)
         slots_run = checked = 0
         for source_idx in source_indices:
@@ -210,7 +180,7 @@ class RecordsPass:
 
     def _judge_block(
         self,
-        launch: _Launch,
+        launch: CanaryLaunch,
         block: EntryBlock,
         result: RecordsResult,
         *,
@@ -235,15 +205,15 @@ class RecordsPass:
         )
         if not launch.real_kv_hash_judged:
             if real is not None:
-                result.real_kv_differences += int(np.count_nonzero(reasons & REAL))
-            reasons = reasons & ~REAL
+                result.real_kv_differences += int(np.count_nonzero(reasons & _REAL_KV_HASH_DIFFERS))
+            reasons = reasons & ~_REAL_KV_HASH_DIFFERS
         if reasons.any():
             at = np.flatnonzero(reasons)
             rows = np.zeros(len(at), dtype=FAILED_ENTRY)
             rows["source"], rows["entry"] = source_idx, block.entry_indices[at]
             rows["slot"] = to_engine_slots(block.slot_indices[at], self.space.slot_shift)
             rows["index"], rows["prev_index"] = indices[at], prev_indices[at]
-            rows["position"] = self._stored_positions(launch.records, indices[at])
+            rows["position"] = self.space.stored_positions(launch.records, indices[at])
             rows["expected_token"] = (
                 block.expected_tokens[at] if check_tokens else NO_EXPECTED_TOKEN
             )
@@ -263,17 +233,10 @@ class RecordsPass:
             padding = int(np.count_nonzero(block.slot_indices == PADDING_SLOT))
             result.skipped_padding += padding
             result.not_in_snapshot += int(np.count_nonzero(indices == 0)) - padding
-        if self.never_stamped is not None:
-            never = self.never_stamped[indices]
+        if self.space.never_stamped_indices is not None:
+            never = self.space.never_stamped_indices[indices]
             result.unstamped += int(np.count_nonzero(never))
             indices = np.where(never, PADDING_SLOT, indices)
         unreachable = (prev_indices == PREDECESSOR_UNREACHABLE) & (indices != PADDING_SLOT)
         result.predecessor_unreachable += int(np.count_nonzero(unreachable))
         return indices, prev_indices
-
-    def _stored_positions(
-        self, records: NDArray[np.int64], indices: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Stored position of each index, shape [n], int64; -1 where no record was read."""
-        read = (indices > 0) & (indices < self.space.past_end)
-        return np.where(read, records[np.where(read, indices, 0), RECORD_POSITION], -1)

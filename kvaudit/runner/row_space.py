@@ -6,10 +6,12 @@ translated to indices, of which 0 is padding and `past_end` is out of range.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
-from kvaudit.constants import NO_PREDECESSOR, PADDING_SLOT, RECORD_WORDS
+from kvaudit.constants import NO_PREDECESSOR, NO_STEP, PADDING_SLOT, RECORD_POSITION, RECORD_WORDS
 from kvaudit.core.entries import slot_shift_of, to_engine_slots
 from kvaudit.core.kv_column import RowColumn
 from kvaudit.core.snapshot import Snapshot
@@ -81,6 +83,30 @@ class RowSpace:
         if self.row_shift == 0:
             mask[0] = False
         return mask
+
+    @cached_property
+    def never_stamped(self) -> NDArray[np.bool_] | None:
+        """Rows whose stamped_step says that nothing was ever stamped, shape [num_rows], bool.
+
+        None when there is no such row, or no such column.
+        """
+        column = self._snapshot.evidence.get("stamped_step")
+        if column is None:
+            return None
+        never: NDArray[np.bool_] = column.read() == NO_STEP
+        return never if never.any() else None
+
+    @cached_property
+    def never_stamped_indices(self) -> NDArray[np.bool_] | None:
+        """The indices of those rows, as a mask that any index may look up; None without any."""
+        return None if self.never_stamped is None else self.by_index(self.never_stamped)
+
+    def stored_positions(
+        self, records: NDArray[np.int64], indices: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Stored position of each index, shape [n], int64; -1 where no record was read."""
+        read = (indices > 0) & (indices < self.past_end)
+        return np.where(read, records[np.where(read, indices, 0), RECORD_POSITION], -1)
 
     def records(self, column: RowColumn) -> NDArray[np.int64]:
         """The record array the kernels see, shape [num_indices, 4], int64; no copy where possible.

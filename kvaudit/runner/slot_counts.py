@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kvaudit.constants import LaunchTag
 from kvaudit.core.entries import EntrySource
@@ -42,27 +41,20 @@ class SlotCounter:
         space: its row space.
         sources: what names the entries.
         planned: the slots that they name.
-        never_stamped: rows that were never stamped, shape [num_rows], bool; None: all were.
     """
 
     snapshot: Snapshot
     space: RowSpace
     sources: tuple[EntrySource, ...]
     planned: PlannedRows
-    never_stamped: NDArray[np.bool_] | None
-
-    def stampable(self, planned: PlannedRows) -> NDArray[np.bool_]:
-        """Planned rows that were ever stamped, shape [num_rows], bool."""
-        never = self.never_stamped
-        return planned.rows if never is None else planned.rows & ~never
 
     def count(self, records: RecordsResult, bytes_result: BytesResult | None) -> SlotCounts:
         """Count once both passes are done; bytes_result is None when they were left out."""
         judged = {LaunchTag[counters.tag] for counters in records.tags}
-        read = self.stampable(self._planned_by(judged))
+        read = self._planned_by(judged).stampable
         if bytes_result is None:
             return SlotCounts(bytes_planned=0, bytes_checked=0, slots_checked=int(read.sum()))
-        stampable = self.stampable(self.planned)
+        stampable = self.planned.stampable
         present, absent = int(stampable.sum()), len(self.planned.absent_slots)
         pairs_planned = (present + absent) * (len(bytes_result.judged) + len(bytes_result.unjudged))
         pairs_checked = present * len(bytes_result.judged)
@@ -77,10 +69,10 @@ class SlotCounter:
                     if half_of(tag) is half and phase_of(tag) is not LaunchPhase.HEAD
                 }
             )
-            rows = self.stampable(of_half)
-            pairs_planned += int(rows.sum()) + len(of_half.absent_slots)
-            pairs_checked += int(rows.sum())
-            compared = compared | rows
+            num_rows = int(of_half.stampable.sum())
+            pairs_planned += num_rows + len(of_half.absent_slots)
+            pairs_checked += num_rows
+            compared = compared | of_half.stampable
         if self.snapshot.at is DumpMoment.MID_STEP:
             pairs_checked = 0
         else:

@@ -8,7 +8,7 @@ from kvaudit.core.dataset import AuditedPool
 from kvaudit.core.entries import ALL_ENTRIES
 from kvaudit.core.snapshot import Snapshot
 from kvaudit.runner.expectations import expectations_of
-from kvaudit.runner.planned_rows import PlannedRows, never_stamped_rows, planned_rows
+from kvaudit.runner.planned_rows import PlannedRows, planned_rows
 from kvaudit.runner.row_space import RowSpace
 from tests.helpers.worlds import World, fixture_f
 
@@ -49,10 +49,10 @@ def test_a_disabled_plan_names_nothing() -> None:
     assert planned_rows(sources, RowSpace(pool.snapshot)).num_slots == 0
 
 
-def test_a_stamped_step_of_minus_1_is_never_stamped() -> None:
+def test_planned_rows_that_were_never_stamped_are_not_stampable() -> None:
     world = fixture_f()
-    assert never_stamped_rows(world.snapshot()) is None
-    world.evidence["stamped_step"] = np.full(16, 3)
-    assert never_stamped_rows(world.snapshot()) is None
-    world.evidence["stamped_step"][[4, 5]] = -1
-    assert np.flatnonzero(never_stamped_rows(world.snapshot())).tolist() == [4, 5]
+    planned = _planned(world, world.snapshot())
+    assert planned.stampable is planned.rows
+    world.evidence["stamped_step"] = np.where(np.isin(np.arange(16), [4, 5, 12]), -1, 3)
+    planned = _planned(world, world.snapshot())
+    assert np.flatnonzero(planned.rows & ~planned.stampable).tolist() == [4, 5]

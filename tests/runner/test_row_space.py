@@ -10,6 +10,7 @@ from kvaudit.core.kv_column import ArrayColumn
 from kvaudit.core.layout import SlotRanges
 from kvaudit.core.snapshot import Snapshot
 from kvaudit.runner.row_space import RowSpace
+from tests.helpers.worlds import fixture_f
 
 
 def _snapshot(slots: list[int], *, reserved: str = "0", num_slots: int = 16) -> Snapshot:
@@ -96,3 +97,21 @@ def test_a_mask_by_index_is_false_for_padding_and_outside() -> None:
     space = RowSpace(_snapshot(list(range(16))))
     mask = space.by_index(np.ones(16, dtype=np.bool_))
     assert mask[[0, 1, 15, 16, -1]].tolist() == [False, True, True, False, False]
+
+
+def test_a_stamped_step_of_minus_1_is_never_stamped() -> None:
+    world = fixture_f()
+    assert RowSpace(world.snapshot()).never_stamped is None
+    world.evidence["stamped_step"] = np.full(16, 3)
+    assert RowSpace(world.snapshot()).never_stamped_indices is None
+    world.evidence["stamped_step"][[0, 4, 5]] = -1
+    space = RowSpace(world.snapshot())
+    assert np.flatnonzero(space.never_stamped).tolist() == [0, 4, 5]
+    assert np.flatnonzero(space.never_stamped_indices).tolist() == [4, 5]
+
+
+def test_positions_are_read_where_there_is_a_record() -> None:
+    space = RowSpace(fixture_f().snapshot())
+    records = np.arange(64).reshape(16, 4)
+    positions = space.stored_positions(records, np.array([-1, 0, 1, 15, space.past_end]))
+    assert positions.tolist() == [-1, -1, 5, 61, -1]
