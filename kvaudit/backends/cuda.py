@@ -14,6 +14,7 @@ from kvaudit.backends.kernel_backend import KernelBackend
 from kvaudit.backends.kernel_set import kernel_set
 from kvaudit.backends.window_walk import wanted_windows
 from kvaudit.core.kv_column import WINDOW_BYTES, KvColumn
+from kvaudit.kernels.array_forms import KernelArray
 from kvaudit.kernels.compilation import cache_folder, needs_compilation
 from kvaudit.kernels.cuda_module import SIMULATED, cuda, on_stream
 from kvaudit.kernels.fold import numba_cuda as fold_kernels
@@ -37,10 +38,10 @@ class CudaBackend(KernelBackend):
         self.device = device
         self._staging: Staging | None = None
 
-    def _to_kernels(self, array: NDArray[Any]) -> Any:  # noqa: ANN401 - numba-cuda's array
+    def _to_kernels(self, array: NDArray[Any]) -> KernelArray:
         return cuda.to_device(array)
 
-    def _from_kernels(self, array: Any) -> NDArray[Any]:  # noqa: ANN401 - numba-cuda's array
+    def _from_kernels(self, array: KernelArray) -> NDArray[Any]:
         host: NDArray[Any] = array.copy_to_host()
         return host
 

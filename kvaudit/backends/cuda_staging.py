@@ -6,15 +6,11 @@ device           | upload A, fold A | upload B, fold B   | ..
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import numpy as np
 from numpy.typing import NDArray
 
+from kvaudit.kernels.array_forms import KernelArray
 from kvaudit.kernels.cuda_module import cuda
-
-# numba-cuda's array, or its simulator's.
-DeviceArray: TypeAlias = Any
 
 _NUM_BUFFERS = 2
 _INDEX_BYTES = np.dtype(np.int64).itemsize
@@ -32,7 +28,7 @@ class _Buffer:
 
     def upload(
         self, data: NDArray[np.uint8], slot_indices: NDArray[np.int64], *, stream: object
-    ) -> tuple[DeviceArray, DeviceArray]:
+    ) -> tuple[KernelArray, KernelArray]:
         """Fill the pinned memory and enqueue its copies."""
         num_bytes, num_rows = data.size, len(slot_indices)
         self._host_data[:num_bytes].reshape(data.shape)[...] = data
@@ -62,7 +58,7 @@ class Staging:
 
     def upload(
         self, data: NDArray[np.uint8], slot_indices: NDArray[np.int64]
-    ) -> tuple[DeviceArray, DeviceArray]:
+    ) -> tuple[KernelArray, KernelArray]:
         """Enqueue copies of KV bytes and of the slots wanted of them; waits for a free buffer.
 
         Args:

@@ -14,7 +14,7 @@ from kvaudit.backends import memory
 from kvaudit.backends.kernel_set import KernelSet
 from kvaudit.constants import RECORD_WORDS, WORD_BYTES, LaunchTag
 from kvaudit.core.kv_column import ArrayKvColumn, KvColumn
-from kvaudit.kernels.array_forms import read_only
+from kvaudit.kernels.array_forms import KernelArray, read_only
 
 _WARM_UP_SLOTS = 2
 
@@ -28,11 +28,11 @@ class KernelBackend(ABC):
     def __init__(self, kernels: KernelSet) -> None:
         self._kernels = kernels
 
-    def _to_kernels(self, array: NDArray[Any]) -> Any:  # noqa: ANN401 - a device has its own arrays
+    def _to_kernels(self, array: NDArray[Any]) -> KernelArray:
         """The array where the kernels read and write it."""
         return array
 
-    def _from_kernels(self, array: Any) -> NDArray[Any]:  # noqa: ANN401 - as above
+    def _from_kernels(self, array: KernelArray) -> NDArray[Any]:
         """What the kernels wrote, in host memory."""
         host: NDArray[Any] = array
         return host

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 
 from kvaudit.backends import memory
 from kvaudit.backends.torch_module import torch
-from kvaudit.kernels.array_forms import frozen, read_only
-
-# An array of numpy's, of numba-cuda's, or of its simulator's: kernels know which.
-KernelArray: TypeAlias = Any
+from kvaudit.kernels.array_forms import KernelArray, frozen, read_only
 
 
 class LaunchArrays(Protocol):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from kvaudit.backends.kernel_set import KernelSet
-from kvaudit.backends.launch_arrays import KernelArray, LaunchArrays
+from kvaudit.backends.launch_arrays import LaunchArrays
 from kvaudit.backends.launch_types import RealKvHashMode, RealKvSource, VerifyOrWriteContext
 from kvaudit.backends.torch_module import torch
 from kvaudit.constants import PARTIAL_READ_BYTES
+from kvaudit.kernels.array_forms import KernelArray
 
 
 def fold_sources(

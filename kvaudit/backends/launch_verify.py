@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kvaudit.backends import launch_fold, launch_fold_reference
-from kvaudit.backends.launch_arrays import KernelArray
 from kvaudit.backends.launch_checks import check_context, check_verify_plan
 from kvaudit.backends.launch_kernels import KernelChoice, device_kernels, reference_kernels
 from kvaudit.backends.launch_types import VerifyOrWriteContext, VerifyPlan
 from kvaudit.backends.torch_module import torch
+from kvaudit.kernels.array_forms import KernelArray
 
 
 def launch_canary_verify_kernel(

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kvaudit.backends import launch_fold, launch_fold_reference
-from kvaudit.backends.launch_arrays import KernelArray, or_absent
+from kvaudit.backends.launch_arrays import or_absent
 from kvaudit.backends.launch_checks import check_context, check_write_plan
 from kvaudit.backends.launch_inputs import WrittenTokens
 from kvaudit.backends.launch_kernels import KernelChoice, device_kernels, reference_kernels
 from kvaudit.backends.launch_types import VerifyOrWriteContext, WritePlan
 from kvaudit.backends.torch_module import torch
+from kvaudit.kernels.array_forms import KernelArray
 
 
 def launch_canary_write_kernel(

@@ -6,11 +6,15 @@ read-only, and everything enters contiguous.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
+
+# An array of numpy's, of numba-cuda's, or of its simulator's: the kernels know which, and numba-cuda
+# has no type for its own.
+KernelArray: TypeAlias = Any
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 

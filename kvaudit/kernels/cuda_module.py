@@ -18,13 +18,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numba import config, cuda, types
 
+from kvaudit.kernels.array_forms import KernelArray
 from kvaudit.kernels.compilation import keep_code, name_after_sources
 
 __all__ = [
     "BLOCK_THREADS",
     "SIMULATED",
     "WARP_THREADS",
-    "DeviceArray",
     "Kernel",
     "Stream",
     "atomic_add",
@@ -41,7 +41,6 @@ __all__ = [
 ]
 
 # numba-cuda has no types for its own objects.
-DeviceArray: TypeAlias = Any
 Kernel: TypeAlias = Any
 Stream: TypeAlias = Any
 
@@ -87,14 +86,14 @@ def _warp_sync() -> None:
 warp_sync = _block_sync if SIMULATED else device_function(_warp_sync)
 
 
-def _locked_add(array: DeviceArray, index: int, amount: int) -> Any:  # noqa: ANN401 - its dtype's
+def _locked_add(array: KernelArray, index: int, amount: int) -> Any:  # noqa: ANN401 - its dtype's
     with _simulated_adds:
         before = array[index]
         array[index] += amount
     return before
 
 
-def _atomic_add(array: DeviceArray, index: int, amount: int) -> Any:  # noqa: ANN401 - its dtype's
+def _atomic_add(array: KernelArray, index: int, amount: int) -> Any:  # noqa: ANN401 - its dtype's
     return cuda.atomic.add(array, index, amount)
 
 
@@ -133,18 +132,18 @@ def launch(
     compiled_kernel[num_blocks, block_threads, _stream.get(), shared_bytes](*arguments)
 
 
-def _address(array: DeviceArray) -> int:
+def _address(array: KernelArray) -> int:
     if SIMULATED:
         return int(array.ctypes.data)
     return int(array.__cuda_array_interface__["data"][0] or 0)
 
 
-def is_aligned(array: DeviceArray, num_bytes: int) -> bool:
+def is_aligned(array: KernelArray, num_bytes: int) -> bool:
     """Whether a two-dimensional device array starts, and its rows follow, at multiples of num_bytes."""
     return _address(array) % num_bytes == 0 and array.strides[0] % num_bytes == 0
 
 
-def flat_view(array: DeviceArray, dtype: type[np.generic]) -> DeviceArray:
+def flat_view(array: KernelArray, dtype: type[np.generic]) -> KernelArray:
     """A device array's memory from its first to its last byte, gaps between rows included.
 
     One layout for all strides, so that a kernel is compiled once.
@@ -163,7 +162,7 @@ def flat_view(array: DeviceArray, dtype: type[np.generic]) -> DeviceArray:
     if num_elements == 0:
         return empty_view(dtype)
     if SIMULATED:
-        memory: DeviceArray = getattr(array, "_ary", array)
+        memory: KernelArray = getattr(array, "_ary", array)
         used_bytes = num_elements * item_bytes
         return np.lib.stride_tricks.as_strided(memory, (1, used_bytes), (used_bytes, 1)).view(dtype)
     description = {
@@ -175,6 +174,6 @@ def flat_view(array: DeviceArray, dtype: type[np.generic]) -> DeviceArray:
     return cuda.from_cuda_array_interface(description, owner=array)
 
 
-def empty_view(dtype: type[np.generic]) -> DeviceArray:
+def empty_view(dtype: type[np.generic]) -> KernelArray:
     """What stands for a view that is not wanted, shape [1, 0]."""
     return cuda.device_array((1, 0), dtype=dtype)
