@@ -13,9 +13,9 @@ from kvaudit.backends.availability import choose
 from kvaudit.capture.slot_view import GatheredColumn, SlotView
 from kvaudit.constants import NO_STEP, RECORD_WORDS, LaunchTag
 from kvaudit.core.backend import Backend
+from kvaudit.core.column_names import canary_name, column_half, stamped_name, tail_of
 from kvaudit.core.kv_column import ArrayColumn
 from kvaudit.core.launch_tag import KvHalf, LaunchPhase, PoolKind, launch_tag
-from kvaudit.core.snapshot import column_half
 from kvaudit.kernels.array_forms import read_only
 from kvaudit.kernels.write.numba_cpu import launch_write
 
@@ -88,14 +88,13 @@ class PoolStamps:
     def canary_columns(self, slots: NDArray[np.int64]) -> Iterator[tuple[str, ArrayColumn]]:
         """The record columns of a snapshot of the slots, by their key in `Snapshot.canary`."""
         for half, records in self.records.items():
-            key = f"{half.lower()}.tail"
-            yield key, ArrayColumn(name=f"canary.{key}", values=records[slots])
+            key = tail_of(half)
+            yield key, ArrayColumn(name=canary_name(key), values=records[slots])
 
     def stamped_columns(self, slots: NDArray[np.int64]) -> Iterator[tuple[str, ArrayColumn]]:
         """The stamped hashes of a snapshot of the slots, by KV column."""
         for name, hashes in self.hashes.items():
-            stamped_name = f"stamped.{name.removeprefix('kv.')}"
-            yield name, ArrayColumn(name=stamped_name, values=hashes[slots])
+            yield name, ArrayColumn(name=stamped_name(name), values=hashes[slots])
 
     def evidence_columns(self, slots: NDArray[np.int64]) -> Iterator[tuple[str, ArrayColumn]]:
         """When the slots were written and stamped."""

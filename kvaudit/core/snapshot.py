@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kvaudit.constants import RealKvHashMode
 from kvaudit.core.kv_column import KvColumn, RowColumn
-from kvaudit.core.launch_tag import KvHalf, PoolKind
+from kvaudit.core.launch_tag import PoolKind
 from kvaudit.core.layout import SlotRanges
 from kvaudit.errors import SnapshotInconsistent, ValuesInvalid
 
@@ -96,17 +96,6 @@ class PoolKey:
         if self.rank is not None:
             words.append(f"r{self.rank}")
         return ".".join(words)
-
-
-def column_half(column_name: str) -> KvHalf:
-    """The half whose record a KV column belongs to; a fused `kv.kv.3` counts as K."""
-    return KvHalf.V if column_name.split(".")[1] == "v" else KvHalf.K
-
-
-def column_layer(column_name: str) -> int | None:
-    """The layer of `kv.k.17`; None for a side buffer."""
-    parts = column_name.split(".")
-    return None if parts[1] == "side" else int(parts[2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kvaudit.constants import RECORD_WORDS
+from kvaudit.core.column_names import canary_name, digest_name, stamped_name
 from kvaudit.core.kv_column import KvColumn, RowColumn
 from kvaudit.core.snapshot import Snapshot
 from kvaudit.errors import SchemaMismatch, SnapshotInconsistent
@@ -93,11 +94,11 @@ def _row_columns(snapshot: Snapshot) -> list[tuple[pa.Field, NDArray[Any]]]:
         columns.append((_field(name, arrow_type), values))
 
     for name, column in snapshot.canary.items():
-        add(f"canary.{name}", RECORD, column)
+        add(canary_name(name), RECORD, column)
     for name, column in snapshot.stamped.items():
-        add("stamped" + name.removeprefix("kv"), INT64, column)
+        add(stamped_name(name), INT64, column)
     for name, column in snapshot.digests.items():
-        add("digest" + name.removeprefix("kv"), INT64, column)
+        add(digest_name(name), INT64, column)
     for name, column in snapshot.evidence.items():
         add(name, EVIDENCE_TYPES.get(name, INT64), column)
     return columns

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from kvaudit.core.column_names import column_layer
 from kvaudit.core.layout import slot_label
-from kvaudit.core.snapshot import PoolKey, column_layer
+from kvaudit.core.snapshot import PoolKey
 from kvaudit.render.printable import printable
 
 ALL_HUNDREDTHS: Final = 10_000

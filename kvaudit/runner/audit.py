@@ -8,11 +8,12 @@ from dataclasses import replace
 
 from kvaudit.core.audit_options import AuditOptions
 from kvaudit.core.backend import Backend
+from kvaudit.core.column_names import column_layer
 from kvaudit.core.dataset import Dataset
 from kvaudit.core.finding import Finding
 from kvaudit.core.observer import RunObserver
 from kvaudit.core.report import BackendChoice, InputFile, Report, Timing
-from kvaudit.core.snapshot import Snapshot, column_layer
+from kvaudit.core.snapshot import Snapshot
 from kvaudit.diagnosis.registry import chosen_rules
 from kvaudit.diagnosis.rule import Rule
 from kvaudit.errors import ConfigError, InputError

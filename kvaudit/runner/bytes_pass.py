@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from kvaudit.constants import PARTIAL_READ_BYTES, RealKvHashMode
 from kvaudit.core.backend import Backend
+from kvaudit.core.column_names import column_half, column_layer, column_order, tail_of
 from kvaudit.core.launch_tag import KvHalf
 from kvaudit.core.observer import RunObserver
-from kvaudit.core.snapshot import Snapshot, column_half, column_layer
+from kvaudit.core.snapshot import Snapshot
 from kvaudit.errors import SnapshotInconsistent
 from kvaudit.runner.row_space import RowSpace
 
@@ -60,12 +61,6 @@ class BytesResult:
             for at in np.flatnonzero(np.isin(rows, self.differences[name])).tolist():
                 columns[at].append(name)
         return [tuple(names) for names in columns]
-
-
-def column_order(name: str) -> tuple[float, str]:
-    """Layer order: layer 0's columns first, side buffers last."""
-    layer = column_layer(name)
-    return (float("inf") if layer is None else layer, name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -154,7 +149,7 @@ class BytesPass:
         combinable = {}
         for half in KvHalf:
             names = tuple(n for n in snapshot.stamped_columns if column_half(n) is half)
-            if not names or f"{half.lower()}.tail" not in snapshot.canary:
+            if not names or tail_of(half) not in snapshot.canary:
                 continue
             lacking = [name for name in names if not self._combines(name)]
             result.absent += [name for name in lacking if name not in result.absent]

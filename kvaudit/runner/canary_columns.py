@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kvaudit.constants import LaunchTag
+from kvaudit.core.column_names import column_half
 from kvaudit.core.launch_tag import (
     KvHalf,
     LaunchPhase,
@@ -10,7 +11,7 @@ from kvaudit.core.launch_tag import (
     launch_tag,
     phase_of,
 )
-from kvaudit.core.snapshot import Snapshot, column_half
+from kvaudit.core.snapshot import Snapshot
 
 
 def column_of(tag: LaunchTag) -> str:

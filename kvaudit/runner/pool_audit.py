@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kvaudit.core.audit_options import AuditOptions
 from kvaudit.core.backend import Backend
+from kvaudit.core.column_names import stamped_name
 from kvaudit.core.dataset import AuditedPool
 from kvaudit.core.evidence import CoverageGaps, PoolEvidence
 from kvaudit.core.finding import Finding
@@ -176,8 +177,3 @@ class PoolAudit:
             scope=scope_of(self.options),
             gaps=gaps,
         )
-
-
-def stamped_name(kv_column: str) -> str:
-    """The name of a KV column's stamps in the file: `stamped.k.0` for `kv.k.0`."""
-    return f"stamped.{kv_column.removeprefix('kv.')}"

@@ -19,6 +19,7 @@ from kvaudit.constants import (
     LaunchTag,
 )
 from kvaudit.core.backend import Backend
+from kvaudit.core.column_names import canary_name
 from kvaudit.core.entries import EntryBlock, EntrySource, to_engine_slots
 from kvaudit.core.launch_tag import KvHalf
 from kvaudit.core.observer import RunObserver
@@ -127,7 +128,7 @@ class RecordsPass:
         records = None if column is None else self.space.records(column)
         stamped = records is not None and self.space.holds_records(records)
         if records is not None and not stamped:
-            result.unstamped_columns.append(f"canary.{name}")
+            result.unstamped_columns.append(canary_name(name))
         for tag, source_indices in by_tag.items():
             entries = sum(self.sources[idx].num_entries for idx in source_indices)
             result.planned += entries

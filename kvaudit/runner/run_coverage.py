@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from kvaudit.constants import LaunchTag
 from kvaudit.core.audit_options import AuditOptions
+from kvaudit.core.column_names import column_layer
 from kvaudit.core.coverage import Coverage, Family, FamilyCoverage
 from kvaudit.core.report import TagCounters
-from kvaudit.core.snapshot import column_layer
 from kvaudit.diagnosis.registry import INDEX_RULES
 from kvaudit.diagnosis.rule import Rule
 from kvaudit.runner.pool_audit import PoolResult

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kvaudit.constants import LaunchTag
+from kvaudit.core.column_names import canary_name, tail_of
 from kvaudit.core.entries import EntrySource
 from kvaudit.core.launch_tag import LaunchPhase, half_of, phase_of
 from kvaudit.core.snapshot import DumpMoment, Snapshot
@@ -60,7 +61,7 @@ class SlotCounter:
         pairs_checked = present * len(bytes_result.judged)
         compared = stampable if bytes_result.judged else np.zeros_like(stampable)
         for half in bytes_result.combined:
-            if f"canary.{half.lower()}.tail" in records.unstamped_columns:
+            if canary_name(tail_of(half)) in records.unstamped_columns:
                 continue
             of_half = self._planned_by(
                 {

@@ -14,16 +14,15 @@ from numpy.typing import NDArray
 
 from kvaudit.constants import NO_SEED, NO_STEP, RECORD_WORDS, VIOLATION_FIELDS, RealKvHashMode
 from kvaudit.core.backend import Backend
+from kvaudit.core.column_names import canary_name, column_half, column_order, stamped_name, tail_of
 from kvaudit.core.dataset import AuditedPool
 from kvaudit.core.entries import ALL_ENTRIES, EntryBlock, EntrySource
 from kvaudit.core.kv_column import ArrayColumn, ComputedColumn, RowColumn
 from kvaudit.core.launch_tag import KvHalf, LaunchPhase, launch_tag
-from kvaudit.core.snapshot import Snapshot, column_half
+from kvaudit.core.snapshot import Snapshot
 from kvaudit.errors import ConfigError, SnapshotInconsistent
-from kvaudit.runner.bytes_pass import column_order
 from kvaudit.runner.expectations import expectations_of
 from kvaudit.runner.planned_rows import planned_rows
-from kvaudit.runner.pool_audit import stamped_name
 from kvaudit.runner.row_space import RowSpace
 
 _SKIPPED_SLOT = -1
@@ -63,8 +62,8 @@ def stamp(pool: AuditedPool, *, backend: Backend, combined: Sequence[str] = ()) 
     for half in halves:
         covered = [digests[name] for name in combined if column_half(name) is half]
         records = partial(_records, snapshot, sources, backend=backend, half=half, digests=covered)
-        name = f"{half.lower()}.tail"
-        canary[name] = ComputedColumn(name=f"canary.{name}", compute=records)
+        name = tail_of(half)
+        canary[name] = ComputedColumn(name=canary_name(name), compute=records)
     return replace(
         snapshot,
         real_kv_hash_mode=RealKvHashMode.ALL if combined else RealKvHashMode.NONE,

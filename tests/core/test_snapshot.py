@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from kvaudit.core.kv_column import ArrayKvColumn
-from kvaudit.core.launch_tag import KvHalf, PoolKind
-from kvaudit.core.snapshot import PoolKey, Snapshot, column_half, column_layer
+from kvaudit.core.launch_tag import PoolKind
+from kvaudit.core.snapshot import PoolKey, Snapshot
 from kvaudit.errors import SnapshotInconsistent, ValuesInvalid
 
 
@@ -61,12 +61,6 @@ def test_a_column_has_as_many_rows_as_there_are_slots() -> None:
     with pytest.raises(SnapshotInconsistent) as caught:
         _snapshot([2, 3], kv={"kv.k.0": column})
     assert caught.value.column == "kv.k.0"
-
-
-def test_names_give_half_and_layer() -> None:
-    assert (column_half("kv.v.17"), column_layer("kv.v.17")) == (KvHalf.V, 17)
-    assert (column_half("kv.kv.3"), column_layer("kv.kv.3")) == (KvHalf.K, 3)
-    assert (column_half("kv.side.scales"), column_layer("kv.side.scales")) == (KvHalf.K, None)
 
 
 def test_a_key_reads_as_one_word() -> None:

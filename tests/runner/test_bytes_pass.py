@@ -12,7 +12,6 @@ from kvaudit.core.coverage import Family
 from kvaudit.core.kv_column import ArrayColumn
 from kvaudit.core.report import Report, Verdict
 from kvaudit.errors import SnapshotInconsistent
-from kvaudit.runner.bytes_pass import column_order
 from tests.helpers import corruptions
 from tests.helpers.watcher import Watcher
 from tests.helpers.worlds import fixture_f
@@ -164,14 +163,3 @@ def test_the_fold_order_is_the_listed_one(run) -> None:
     assert run(world.dataset()).verdict is Verdict.CLEAN
     turned = world.snapshot(stamped_columns=("kv.k.0", "kv.k.1"))
     assert run(world.dataset(snapshot=turned)).violations_total == 8
-
-
-def test_columns_stand_in_layer_order_with_side_buffers_last() -> None:
-    names = ["kv.side.scales", "kv.v.10", "kv.k.2", "kv.v.2", "kv.k.10"]
-    assert sorted(names, key=column_order) == [
-        "kv.k.2",
-        "kv.v.2",
-        "kv.k.10",
-        "kv.v.10",
-        "kv.side.scales",
-    ]

@@ -7,7 +7,6 @@ import numpy as np
 from kvaudit.core.dataset import Dataset
 from kvaudit.core.launch_tag import PoolKind
 from kvaudit.core.snapshot import PoolKey
-from kvaudit.runner.pool_audit import stamped_name
 from tests.helpers.worlds import World, fixture_f
 
 FULL = PoolKey(instance="decode-0", rank=0)
@@ -36,8 +35,3 @@ def test_a_full_pool_with_a_map_keeps_all_its_positions(run) -> None:
     report = run(world.dataset(snapshot=world.snapshot(window=1)))
     assert report.to_dict()["coverage"]["records"]["planned"] == 8
     assert [finding.rule for finding in report.findings] == ["KV105"]
-
-
-def test_stamps_are_named_as_in_the_file() -> None:
-    assert stamped_name("kv.k.0") == "stamped.k.0"
-    assert stamped_name("kv.side.scales") == "stamped.side.scales"
