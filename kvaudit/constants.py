@@ -56,6 +56,10 @@ UNKNOWN_LENGTH: Final = -1
 # The written_step or stamped_step of a slot that was never written, or stamped.
 NO_STEP: Final = -1
 NO_SEED: Final = -1
+# A write entry of it is not stored: nothing of its chain advances.
+SKIP_WRITE: Final = -1
+# What a full-to-window map holds for a slot without a window slot.
+SWA_TOMBSTONE: Final = 0
 # What a device writes for an entry outside the request table or the SWA map.
 OUT_OF_TABLE_SLOT: Final = 0x7FFF_FFFF_FFFF_FFFF
 

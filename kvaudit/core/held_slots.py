@@ -16,6 +16,8 @@ from kvaudit.core.sequences import Sequences, SequenceState
 LIVE_STATES: Final = (None, SequenceState.RUNNING, SequenceState.WAITING, SequenceState.CACHED)
 JUDGED_STATES: Final = (*LIVE_STATES, SequenceState.FINISHED)
 
+# Multipliers of a mix for histories. Their sums must be cheap over whole token arrays: one pass of
+# numpy, where the chain hash of the records would be a loop over every position.
 _GOLDEN: Final = 0x9E37_79B9_7F4A_7C15
 _MIXED: Final = 0xD6E8_FEB8_6659_FD93
 

@@ -19,14 +19,12 @@ class LaunchEntries:
     """The entries of one launch of a plan: an EntrySource.
 
     Fields:
-        launch: the launch, as dumped.
-        tags: the launches of this run that it is for; None = every tag the columns allow.
+        launch: the launch, with the tags of this run that it is for.
         scope: which entries are judged.
         slot_shift: added to slots.
     """
 
     launch: PlannedLaunch
-    tags: tuple[LaunchTag, ...] | None
     scope: Scope = ALL_ENTRIES
     slot_shift: int = 0
 
@@ -34,6 +32,11 @@ class LaunchEntries:
     def step(self) -> int | None:
         """The step the plan was made for."""
         return self.launch.step
+
+    @property
+    def tags(self) -> tuple[LaunchTag, ...] | None:
+        """The launches of this run that it is for; None = every tag the columns allow."""
+        return self.launch.tags
 
     @property
     def enabled(self) -> bool:

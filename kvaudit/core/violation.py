@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kvaudit.constants import NUM_LAUNCH_TAGS, FailReason, LaunchTag
+from kvaudit.constants import MASK64, NUM_LAUNCH_TAGS, FailReason, LaunchTag
 from kvaudit.core.fail_reason import reason_labels
 from kvaudit.core.snapshot import PoolKey
 
 
 def hash_label(value: int | None) -> str | None:
     """A 64-bit hash as `0x` and 16 lower-case digits; None stays None."""
-    return None if value is None else f"0x{value & 0xFFFF_FFFF_FFFF_FFFF:016x}"
+    return None if value is None else f"0x{value & MASK64:016x}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from kvaudit.constants import SWA_TOMBSTONE
 from kvaudit.core.evidence import PoolEvidence
 from kvaudit.core.finding import Finding
 from kvaudit.core.held_slots import HeldSlots
@@ -12,8 +13,6 @@ from kvaudit.core.severity import Severity
 from kvaudit.diagnosis.rule import Hits, Rule, and_more, at, held_examples
 
 RULE = Rule(id="KV105", name="swa-map-stale", severity=Severity.ERROR)
-
-TOMBSTONE = 0
 
 
 def find(evidence: PoolEvidence) -> list[Finding]:
@@ -29,11 +28,13 @@ def find(evidence: PoolEvidence) -> list[Finding]:
     rows = evidence.rows_of(held.slots[elements])
     elements, rows = elements[rows >= 0], rows[rows >= 0]
     targets = evidence.columns["swa_slot"][rows].astype(np.int64)
-    lost = (targets == TOMBSTONE) if evidence.swa_window is not None else np.zeros(len(rows), bool)
+    lost = (
+        (targets == SWA_TOMBSTONE) if evidence.swa_window is not None else np.zeros(len(rows), bool)
+    )
     outside = targets < 0
     if evidence.swa_num_slots is not None:
         outside |= targets >= evidence.swa_num_slots
-    doubled = _doubled(rows, targets) & (targets != TOMBSTONE) & ~outside
+    doubled = _doubled(rows, targets) & (targets != SWA_TOMBSTONE) & ~outside
     findings = []
     for wrong, what in (
         (lost, "maps to a tombstone inside its window"),

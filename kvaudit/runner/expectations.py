@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,8 +70,7 @@ def expectations_of(pool: AuditedPool, scope: Scope) -> Expectations:
     for plan in pool.plans:
         chosen, note = launches_of_step(plan, snapshot.key.step, kind=snapshot.key.pool_kind)
         launches += [
-            LaunchEntries(launch=launch, tags=tags, scope=scope, slot_shift=slot_shift)
-            for launch, tags in chosen
+            LaunchEntries(launch=launch, scope=scope, slot_shift=slot_shift) for launch in chosen
         ]
         if note:
             notes[plan.path] = note
@@ -101,34 +100,28 @@ def swa_pool_of(pool: AuditedPool, pools: Sequence[AuditedPool]) -> Snapshot | N
 
 def launches_of_step(
     plan: PlanDump, step: int | None, *, kind: PoolKind
-) -> tuple[list[tuple[PlannedLaunch, tuple[LaunchTag, ...] | None]], str]:
-    """The rows that tell what a snapshot of a step holds, each with its launches.
+) -> tuple[list[PlannedLaunch], str]:
+    """The rows that tell what a snapshot of a step holds, each with the tags it is used for.
 
     Rows of the step itself, else the last step of each tag. Launches of the other pool kind are
     another pool's.
 
     Returns:
-        the rows with their tags (None = every tag the columns allow), and a note for people, ""
-        when the plan has the step.
+        the rows, and a note for people, "" when the plan has the step.
     """
-    rows = [(launch, _tags_of_kind(launch.tags, kind)) for launch in plan.launches]
-    rows = [(launch, tags) for launch, tags in rows if tags is None or tags]
-    of_step = [row for row in rows if step is not None and row[0].step == step]
+    rows = _with_tags(plan.launches, lambda _, tag: pool_kind_of(tag) is kind)
+    of_step = [launch for launch in rows if step is not None and launch.step == step]
     if of_step or not rows:
         return of_step, ""
     last_steps: dict[LaunchTag | None, int] = {}
-    for launch, tags in rows:
-        for tag in (None,) if tags is None else tags:
+    for launch in rows:
+        for tag in (None,) if launch.tags is None else launch.tags:
             last_steps[tag] = max(last_steps.get(tag, _step_number(launch)), _step_number(launch))
-    chosen: list[tuple[PlannedLaunch, tuple[LaunchTag, ...] | None]] = []
-    for launch, tags in rows:
-        if tags is None:
-            if _step_number(launch) == last_steps[None]:
-                chosen.append((launch, None))
-            continue
-        current = tuple(tag for tag in tags if last_steps[tag] == _step_number(launch))
-        if current:
-            chosen.append((launch, current))
+    chosen = [
+        launch
+        for launch in _with_tags(rows, lambda row, tag: last_steps[tag] == _step_number(row))
+        if launch.tags is not None or last_steps[None] == _step_number(launch)
+    ]
     why = "the snapshot gives no step" if step is None else f"no row of step {step}"
     steps = _joined(sorted(set(last_steps.values())))
     return chosen, f"{why}: judged by the last step of each tag ({steps})"
@@ -162,10 +155,17 @@ def _joined_offsets(offsets: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.concatenate(([0], np.cumsum(lengths)))
 
 
-def _tags_of_kind(
-    tags: tuple[LaunchTag, ...] | None, kind: PoolKind
-) -> tuple[LaunchTag, ...] | None:
-    return None if tags is None else tuple(tag for tag in tags if pool_kind_of(tag) is kind)
+def _with_tags(
+    launches: Iterable[PlannedLaunch], keeps: Callable[[PlannedLaunch, LaunchTag], bool]
+) -> list[PlannedLaunch]:
+    """The rows with those of their tags that are kept; one that keeps none is no row."""
+    kept = []
+    for launch in launches:
+        if launch.tags is None:
+            kept.append(launch)
+        elif tags := tuple(tag for tag in launch.tags if keeps(launch, tag)):
+            kept.append(replace(launch, tags=tags))
+    return kept
 
 
 def _step_number(launch: PlannedLaunch) -> int:

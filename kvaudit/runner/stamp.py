@@ -12,7 +12,14 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from kvaudit.constants import NO_SEED, NO_STEP, RECORD_WORDS, VIOLATION_FIELDS, RealKvHashMode
+from kvaudit.constants import (
+    NO_SEED,
+    NO_STEP,
+    RECORD_WORDS,
+    SKIP_WRITE,
+    VIOLATION_FIELDS,
+    RealKvHashMode,
+)
 from kvaudit.core.backend import Backend
 from kvaudit.core.column_names import canary_name, column_half, column_order, stamped_name, tail_of
 from kvaudit.core.dataset import AuditedPool
@@ -25,7 +32,6 @@ from kvaudit.runner.expectations import expectations_of
 from kvaudit.runner.planned_rows import planned_rows
 from kvaudit.runner.row_space import RowSpace
 
-_SKIPPED_SLOT = -1
 # Columns an error message lists.
 _MAX_NAMED = 8
 
@@ -172,7 +178,7 @@ def _write_block(
         np.array([len(firsts)], dtype=np.int32),
         np.ascontiguousarray(block.expected_tokens).view(np.uint64),
         np.ascontiguousarray(block.expected_positions).view(np.uint64),
-        np.where(usable, indices, _SKIPPED_SLOT),
+        np.where(usable, indices, SKIP_WRITE),
         no_check,
         no_check,
         real[np.where(usable, indices, 0)],

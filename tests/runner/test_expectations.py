@@ -29,7 +29,7 @@ def _dump(*rows: tuple[int | None, tuple[LaunchTag, ...] | None]) -> PlanDump:
 
 def _chosen(plan: PlanDump, step: int | None) -> tuple[list[tuple[object, object]], str]:
     rows, note = launches_of_step(plan, step, kind=PoolKind.FULL)
-    return [(launch.step, tags) for launch, tags in rows], note
+    return [(launch.step, launch.tags) for launch in rows], note
 
 
 def test_the_rows_of_the_snapshots_step_are_used() -> None:

@@ -40,6 +40,8 @@ inline constexpr std::int64_t kUnknownToken = -1;
 inline constexpr std::int64_t kUnknownLength = -1;
 inline constexpr std::int64_t kNoStep = -1;
 inline constexpr std::int64_t kNoSeed = -1;
+inline constexpr std::int64_t kSkipWrite = -1;
+inline constexpr std::int64_t kSwaTombstone = 0;
 inline constexpr std::int64_t kOutOfTableSlot = 0x7FFFFFFFFFFFFFFF;
 inline constexpr std::int64_t kNumLaunchTags = 12;
 
