@@ -60,13 +60,18 @@ class HeldSlots:
         return np.concatenate(([0], np.cumsum(counts)))
 
     @cached_property
+    def slot_bases(self) -> NDArray[np.int64]:
+        """Where the first held slot of each sequence lies in the file, shape [num_sequences], int64."""
+        sequences = self.sequences
+        return sequences.slot_offsets[:-1] + self.first_positions - sequences.start_positions
+
+    @cached_property
     def slots(self) -> NDArray[np.int64]:
         """The slots, shape [n], int64; no copy when every slot of the file is held."""
         sequences = self.sequences
         if np.array_equal(self.offsets, sequences.slot_offsets):
             return sequences.slots
-        bases = sequences.slot_offsets[:-1] + self.first_positions - sequences.start_positions
-        shifts = np.repeat(bases - self.offsets[:-1], np.diff(self.offsets))
+        shifts = np.repeat(self.slot_bases - self.offsets[:-1], np.diff(self.offsets))
         return sequences.slots[np.arange(len(shifts), dtype=np.int64) + shifts]
 
     def owners_of(self, elements: NDArray[np.int64]) -> NDArray[np.int64]:

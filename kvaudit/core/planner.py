@@ -22,7 +22,8 @@ from kvaudit.core.entries import (
     to_engine_slots,
     to_kernel_slots,
 )
-from kvaudit.core.sequences import Sequences, SequenceState
+from kvaudit.core.held_slots import JUDGED_STATES, HeldSlots
+from kvaudit.core.sequences import Sequences
 from kvaudit.core.snapshot import Snapshot
 
 
@@ -64,43 +65,30 @@ class SequenceEntries:
     check_expected_token = True
 
     @cached_property
-    def first_positions(self) -> NDArray[np.int64]:
-        """First judged position of each sequence, shape [num_sequences], int64."""
-        first: NDArray[np.int64] = np.maximum(self.sequences.start_positions, 0)
-        if self.window is not None:
-            first = np.maximum(first, self.sequences.kv_lens - self.window)
-        return first
+    def held(self) -> HeldSlots:
+        """The elements that become entries, in scope or not, in the same order."""
+        return HeldSlots(sequences=self.sequences, states=JUDGED_STATES, window=self.window)
 
-    @cached_property
-    def num_positions(self) -> NDArray[np.int64]:
-        """Positions below kv_len of each sequence, with a slot or not; 0 in flight."""
-        counts: NDArray[np.int64] = np.maximum(self.sequences.kv_lens - self.first_positions, 0)
-        counts[self.in_flight] = 0
-        return counts
-
-    @cached_property
+    @property
     def in_flight(self) -> NDArray[np.bool_]:
         """Sequences that are counted and not judged, shape [num_sequences], bool."""
-        states = self.sequences.states
-        return np.fromiter((s is SequenceState.IN_FLIGHT for s in states), np.bool_, len(states))
+        return ~self.held.counted
+
+    @property
+    def num_positions(self) -> NDArray[np.int64]:
+        """Positions below kv_len of each sequence, with a slot or not; 0 in flight."""
+        reach = self.sequences.kv_lens - self.held.first_positions
+        return np.where(self.held.counted, np.maximum(reach, 0), 0)
 
     @cached_property
     def selected(self) -> NDArray[np.bool_]:
         """Sequences in scope, shape [num_sequences], bool."""
         return self.scope.admits_requests(self.sequences.request_ids)
 
-    @cached_property
+    @property
     def _counts(self) -> NDArray[np.int64]:
         """Entries of each sequence, in scope or not."""
-        starts = self.sequences.start_positions
-        ends = starts + np.diff(self.sequences.slot_offsets)
-        with_slot: NDArray[np.int64] = np.maximum(ends - self.first_positions, 0)
-        return np.minimum(self.num_positions, with_slot)
-
-    @cached_property
-    def _entry_offsets(self) -> NDArray[np.int64]:
-        """First entry of each sequence and the total, shape [num_sequences + 1]."""
-        return np.concatenate(([0], np.cumsum(self._counts)))
+        return np.diff(self.held.offsets)
 
     @cached_property
     def num_entries(self) -> int:
@@ -118,23 +106,16 @@ class SequenceEntries:
     def slot_blocks(self) -> Iterator[NDArray[np.int64]]:
         """The slots of the blocks alone."""
         for run in self._runs():
-            slots = run.pick(self.sequences.slots, self._slot_bases)
+            slots = run.pick(self.sequences.slots, self.held.slot_bases)
             slots = to_kernel_slots(slots, self.slot_shift)
             yield slots if self.scope.slots is None else slots[self._mask(slots)]
 
     def request_ids_of(self, entry_indices: NDArray[np.int64]) -> list[str | None]:
         """The request of each entry."""
-        owners = np.searchsorted(self._entry_offsets, entry_indices, side="right") - 1
-        return [self.sequences.request_ids[owner] for owner in owners.tolist()]
+        return list(self.held.request_ids_of(entry_indices))
 
     def _mask(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
         return self.scope.admits_slots(to_engine_slots(slots, self.slot_shift))
-
-    @cached_property
-    def _slot_bases(self) -> NDArray[np.int64]:
-        """Where the first judged slot of each sequence lies."""
-        offsets = self.sequences.slot_offsets[:-1]
-        return offsets + self.first_positions - self.sequences.start_positions
 
     def _runs(self) -> Iterator[_Run]:
         counts = np.where(self.selected, self._counts, 0)
@@ -149,14 +130,14 @@ class SequenceEntries:
             yield _Run(members=members[low:high], skipped=skipped, lengths=lengths)
 
     def _block(self, run: _Run) -> EntryBlock:
-        slots = run.pick(self.sequences.slots, self._slot_bases)
+        slots = run.pick(self.sequences.slots, self.held.slot_bases)
         slots = to_kernel_slots(slots, self.slot_shift)
         return EntryBlock(
-            entry_indices=run.at(self._entry_offsets),
+            entry_indices=run.at(self.held.offsets),
             slot_indices=slots,
             prev_slot_indices=self._prev_slots(run, slots),
             expected_tokens=self._tokens(run),
-            expected_positions=run.at(self.first_positions + self.position_offset),
+            expected_positions=run.at(self.held.first_positions + self.position_offset),
         )
 
     def _prev_slots(self, run: _Run, slots: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -165,11 +146,11 @@ class SequenceEntries:
         prev_slots[1:] = slots[:-1]
         if run.skipped[0] > 0:
             # The run begins within a sequence: its predecessor ended the run before.
-            before = self._slot_bases[run.members[0]] + run.skipped[0] - 1
+            before = self.held.slot_bases[run.members[0]] + run.skipped[0] - 1
             before_slot = self.sequences.slots[before : before + 1]
             prev_slots[:1] = to_kernel_slots(before_slot, self.slot_shift)
         begins = run.skipped == 0
-        at_head = self.first_positions[run.members[begins]] == 0
+        at_head = self.held.first_positions[run.members[begins]] == 0
         prev_slots[run.starts[begins]] = np.where(at_head, NO_PREDECESSOR, PREDECESSOR_UNREACHABLE)
         return prev_slots
 
@@ -179,7 +160,7 @@ class SequenceEntries:
         if tokens.size == 0:
             return np.full(run.length, NO_EXPECTED_TOKEN, dtype=np.int64)
         starts, ends = self.sequences.token_offsets[:-1], self.sequences.token_offsets[1:]
-        bases = starts + self.first_positions + self.token_offset
+        bases = starts + self.held.first_positions + self.token_offset
         first = bases[run.members] + run.skipped
         lowest, end = starts[run.members], ends[run.members]
         if (first >= lowest).all() and (first + run.lengths <= end).all():

@@ -109,3 +109,13 @@ def test_the_sequences_own_arrays_stay_as_they_are() -> None:
     sequences.tokens.flags.writeable = False
     assert len(list(SequenceEntries(sequences=sequences).blocks())) == 1
     assert sequences.slots.tolist() == before.tolist()
+
+
+def test_entries_are_the_elements_that_live_and_finished_sequences_hold() -> None:
+    world = fixture_f()
+    world.request_of("A").kv_len, world.request_of("A").slots = 9, [2, 3, 4]
+    entries = SequenceEntries(sequences=world.sequences(), window=2)
+    assert entries.held.slots.tolist() == [8, 9]
+    assert [block.slot_indices.tolist() for block in entries.blocks()] == [[8, 9]]
+    assert entries.num_positions.tolist() == [2, 2]
+    assert entries.request_ids_of(np.array([1])) == ["B"]
