@@ -120,7 +120,7 @@ def stamp(
         raise dataset.left_out[0]
     observer = SilentObserver() if observer is None else observer
     chosen, _ = choose(backend, kv_bytes=_kv_bytes(dataset.pools), num_entries=0)
-    prepare(chosen, observer)
+    prepare(chosen, observer, writes=True)
     targets = _targets(dataset, Path(folder))
     observer.stage("stamp", len(targets))
     for pool in dataset.pools:

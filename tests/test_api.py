@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kvaudit import api
+from kvaudit.backends.cpu import CpuBackend
 from kvaudit.constants import RealKvHashMode
 from kvaudit.core.audit_options import AuditOptions
 from kvaudit.core.coverage import Family
@@ -65,6 +66,20 @@ def test_files_give_the_rows_of_the_arrays(tmp_path: Path, batch_rows: int | Non
     from_arrays = api.audit(world.dataset(), backend="cpu").to_dict()
     for key in ("verdict", "coverage", "tags", "violations"):
         assert from_files[key] == from_arrays[key]
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_a_stamp_announces_the_kernel_that_only_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: bool
+) -> None:
+    """Only the kernel that writes records is not compiled yet."""
+    monkeypatch.setattr(CpuBackend, "needs_compilation", lambda _, *, writes=False: writes)
+    dataset, watcher = api.open([_written(_stamped(), tmp_path / "pool")]), Watcher()
+    if writes:
+        api.stamp(dataset, folder=tmp_path / "stamped", backend="cpu", observer=watcher)
+    else:
+        api.audit(dataset, backend="cpu", observer=watcher)
+    assert watcher.compiled == int(writes)
 
 
 def test_a_plan_beside_the_snapshot_is_found(tmp_path: Path) -> None:

@@ -15,7 +15,9 @@ from kvaudit.kernels.fold import numba_cpu as fold_kernels
 from kvaudit.kernels.hash import numba_cpu as hash_kernels
 from kvaudit.kernels.row_threads import drain, num_threads
 from kvaudit.kernels.verify import numba_cpu as verify_kernels
+from kvaudit.kernels.write import numba_cpu as write_kernels
 
+# Those of an audit, which writes no records.
 KERNELS = (*fold_kernels.KERNELS, *hash_kernels.KERNELS, *verify_kernels.AUDIT_KERNELS)
 
 
@@ -28,9 +30,9 @@ class CpuBackend(KernelBackend):
         super().__init__(kernel_set("numba_cpu"))
         self.device = f"CPU, {num_threads()} threads"
 
-    def needs_compilation(self) -> bool:
+    def needs_compilation(self, *, writes: bool = False) -> bool:
         """Whether any kernel has no compiled code yet; see `core.backend`."""
-        return needs_compilation(KERNELS)
+        return needs_compilation((*KERNELS, *write_kernels.KERNELS) if writes else KERNELS)
 
     def keeps_code(self) -> bool:
         """Whether there is a folder for compiled code; see `core.backend`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from kvaudit.kernels.cuda_module import SIMULATED, cuda, on_stream
 from kvaudit.kernels.fold import numba_cuda as fold_kernels
 from kvaudit.kernels.hash import numba_cuda as hash_kernels
 from kvaudit.kernels.verify import numba_cuda as verify_kernels
+from kvaudit.kernels.write import numba_cpu as host_write
 
 _KERNELS = (*fold_kernels.KERNELS, *hash_kernels.KERNELS, *verify_kernels.KERNELS)
 
@@ -34,7 +36,7 @@ class CudaBackend(KernelBackend):
     name = "cuda"
 
     def __init__(self, *, device: str) -> None:
-        super().__init__(kernel_set("numba_cuda"))
+        super().__init__(replace(kernel_set("numba_cuda"), launch_write=host_write.launch_write))
         self.device = device
         self._staging: Staging | None = None
 
@@ -48,9 +50,10 @@ class CudaBackend(KernelBackend):
     def _errors_translated(self) -> AbstractContextManager[None]:
         return cuda_errors_translated()
 
-    def needs_compilation(self) -> bool:
+    def needs_compilation(self, *, writes: bool = False) -> bool:
         """Whether any kernel has no compiled code yet; see `core.backend`."""
-        return not SIMULATED and needs_compilation(_KERNELS)
+        on_host = writes and needs_compilation(host_write.KERNELS)
+        return on_host or (not SIMULATED and needs_compilation(_KERNELS))
 
     def keeps_code(self) -> bool:
         """Whether there is a folder for compiled code; see `core.backend`."""

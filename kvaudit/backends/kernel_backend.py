@@ -23,6 +23,8 @@ class KernelBackend(ABC):
     """The Backend port (`core.backend`) over one implementation's kernels in host memory.
 
     A device overrides the three hooks: how arrays reach it, how they return, what its errors mean.
+    Its `launch_write` is the host's: a device leaves requests of one launch unordered, and chains
+    go on from each other.
     """
 
     def __init__(self, kernels: KernelSet) -> None:
@@ -41,7 +43,7 @@ class KernelBackend(ABC):
         """A context that raises foreign errors as ours."""
         return nullcontext()
 
-    def needs_compilation(self) -> bool:
+    def needs_compilation(self, *, writes: bool = False) -> bool:  # noqa: ARG002 - the port's
         """Whether `compile_kernels` has anything to compile; see `core.backend`."""
         return False
 
@@ -49,7 +51,7 @@ class KernelBackend(ABC):
         """Whether what `compile_kernels` compiles is there for later runs; see `core.backend`."""
         return True
 
-    def compile_kernels(self) -> None:
+    def compile_kernels(self, *, writes: bool = False) -> None:
         """Run every kernel once, on two slots of which one is wrong; see `core.backend`."""
         slots = np.arange(_WARM_UP_SLOTS, dtype=np.int64)
         records = np.zeros((_WARM_UP_SLOTS, RECORD_WORDS), dtype=np.int64)
@@ -69,6 +71,17 @@ class KernelBackend(ABC):
             tag=LaunchTag.HEAD_K_FULL,
             check_expected_token=True,
         )
+        if writes:
+            self.write_records(
+                records=records,
+                write_offsets=slots,
+                write_seed_slot_indices=slots[:1],
+                input_ids=slots,
+                positions=slots,
+                out_cache_loc=slots,
+                real_kv_hashes=slots.view(np.uint64),
+                tag=LaunchTag.TAIL_K_FULL,
+            )
 
     @abstractmethod
     def fold(
@@ -143,3 +156,35 @@ class KernelBackend(ABC):
                 check_expected_token,
             )
             return self._from_kernels(reason_bits)
+
+    def write_records(
+        self,
+        *,
+        records: NDArray[np.int64],
+        write_offsets: NDArray[np.int64],
+        write_seed_slot_indices: NDArray[np.int64],
+        input_ids: NDArray[np.int64],
+        positions: NDArray[np.int64],
+        out_cache_loc: NDArray[np.int64],
+        real_kv_hashes: NDArray[np.uint64],
+        tag: LaunchTag,
+    ) -> None:
+        """Stamp chains in their order, in host memory whatever folds; see `core.backend`."""
+        self._kernels.launch_write(
+            read_only(write_offsets),
+            read_only(write_seed_slot_indices),
+            read_only(memory.single(len(write_seed_slot_indices), np.int32)),
+            memory.hashed_input(input_ids),
+            memory.hashed_input(positions),
+            read_only(out_cache_loc),
+            memory.absent(np.uint64),
+            memory.absent(np.uint64),
+            memory.hashed_input(real_kv_hashes),
+            read_only(memory.single(0, np.int32)),
+            memory.hashed_output(records),
+            memory.no_ring(),
+            memory.single(0, np.int32),
+            memory.single(0, np.int64),
+            memory.single(0, np.int64),
+            int(tag),
+        )

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kvaudit.backends import memory
 from kvaudit.backends.availability import choose
 from kvaudit.capture.slot_view import GatheredColumn, SlotView
 from kvaudit.constants import NO_STEP, RECORD_WORDS, LaunchTag
@@ -16,8 +15,6 @@ from kvaudit.core.backend import Backend
 from kvaudit.core.column_names import canary_name, column_half, stamped_name, tail_of
 from kvaudit.core.kv_column import ArrayColumn
 from kvaudit.core.launch_tag import KvHalf, LaunchPhase, PoolKind, launch_tag
-from kvaudit.kernels.array_forms import read_only
-from kvaudit.kernels.write.numba_cpu import launch_write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -75,7 +72,7 @@ class PoolStamps:
             ]
             real_kv_hashes = backend.combine(source_hashes)[entry_rows]
             tag = launch_tag(LaunchPhase.TAIL, half, self._pool_kind)
-            _write(chains, records=records, real_kv_hashes=real_kv_hashes, tag=tag)
+            _write(backend, chains, records=records, real_kv_hashes=real_kv_hashes, tag=tag)
         self.written_step[written] = step
         self.stamped_step[written] = step
 
@@ -108,29 +105,20 @@ def _fold(backend: Backend, view: SlotView, slots: NDArray[np.int64]) -> NDArray
 
 
 def _write(
+    backend: Backend,
     chains: Sequence[Chain],
     *,
     records: NDArray[np.int64],
     real_kv_hashes: NDArray[np.uint64],
     tag: LaunchTag,
 ) -> None:
-    """One write launch: each chain is a request of it."""
-    offsets = np.cumsum([0, *(len(chain.slots) for chain in chains)], dtype=np.int64)
-    launch_write(
-        read_only(offsets),
-        read_only(np.array([chain.seed_slot_idx for chain in chains], dtype=np.int64)),
-        read_only(memory.single(len(chains), np.int32)),
-        memory.hashed_input(np.concatenate([chain.tokens for chain in chains])),
-        memory.hashed_input(np.concatenate([chain.positions for chain in chains])),
-        read_only(np.concatenate([chain.slots for chain in chains])),
-        memory.absent(np.uint64),
-        memory.absent(np.uint64),
-        memory.hashed_input(real_kv_hashes),
-        read_only(memory.single(0, np.int32)),
-        memory.hashed_output(records),
-        memory.no_ring(),
-        memory.single(0, np.int32),
-        memory.single(0, np.int64),
-        memory.single(0, np.int64),
-        int(tag),
+    backend.write_records(
+        records=records,
+        write_offsets=np.cumsum([0, *(len(chain.slots) for chain in chains)], dtype=np.int64),
+        write_seed_slot_indices=np.array([chain.seed_slot_idx for chain in chains], np.int64),
+        input_ids=np.concatenate([chain.tokens for chain in chains]),
+        positions=np.concatenate([chain.positions for chain in chains]),
+        out_cache_loc=np.concatenate([chain.slots for chain in chains]),
+        real_kv_hashes=real_kv_hashes,
+        tag=tag,
     )

@@ -29,16 +29,24 @@ class Backend(Protocol):
         """What it runs on, for people: a GPU's name, or the CPU with its threads."""
         ...
 
-    def needs_compilation(self) -> bool:
-        """Whether `compile_kernels` has anything to compile on this machine; it takes seconds."""
+    def needs_compilation(self, *, writes: bool = False) -> bool:
+        """Whether `compile_kernels` has anything to compile on this machine; it takes seconds.
+
+        Args:
+            writes: whether records will be written; an audit writes none.
+        """
         ...
 
     def keeps_code(self) -> bool:
         """Whether what is compiled is kept for later runs; False where no folder can be written."""
         ...
 
-    def compile_kernels(self) -> None:
-        """Compile every kernel that the methods below use, and keep the code if it can be kept."""
+    def compile_kernels(self, *, writes: bool = False) -> None:
+        """Compile every kernel that the methods below use, and keep the code if it can be kept.
+
+        Args:
+            writes: whether `write_records` is among those methods.
+        """
         ...
 
     def fold(
@@ -103,5 +111,33 @@ class Backend(Protocol):
             real_kv_hashes: expected combined hash of each entry, shape [n], uint64; None expects 0.
             tag: the launch tag.
             check_expected_token: whether tokens are judged.
+        """
+        ...
+
+    def write_records(
+        self,
+        *,
+        records: NDArray[np.int64],
+        write_offsets: NDArray[np.int64],
+        write_seed_slot_indices: NDArray[np.int64],
+        input_ids: NDArray[np.int64],
+        positions: NDArray[np.int64],
+        out_cache_loc: NDArray[np.int64],
+        real_kv_hashes: NDArray[np.uint64],
+        tag: LaunchTag,
+    ) -> None:
+        """Stamp chains in their order: one may go on from what an earlier one wrote.
+
+        Args:
+            records: shape [num_slots, 4], int64, C-contiguous; written in place.
+            write_offsets: where each chain's entries begin, and the last one's end, shape
+                [num_chains + 1], int64.
+            write_seed_slot_indices: slot that each chain goes on from, shape [num_chains], int64;
+                NO_SEED at a head.
+            input_ids: token of each entry, shape [n], int64.
+            positions: position of each entry, shape [n], int64.
+            out_cache_loc: slot of each entry, shape [n], int64; SKIP_WRITE leaves it out.
+            real_kv_hashes: combined hash of each entry, shape [n], uint64.
+            tag: the launch tag.
         """
         ...

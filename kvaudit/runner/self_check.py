@@ -29,11 +29,23 @@ _ALL_OF_THEM: Final = (
 )
 
 
-def prepare(backend: Backend, observer: RunObserver) -> str:
-    """Compile what is not compiled yet, which takes seconds and is announced; then self-check."""
-    if backend.needs_compilation():
+def prepare(backend: Backend, observer: RunObserver, *, writes: bool = False) -> str:
+    """Compile what is not compiled yet, which takes seconds and is announced; then self-check.
+
+    Args:
+        backend: what computes.
+        observer: told before anything is compiled.
+        writes: whether the run writes records too, as a stamp does.
+
+    Returns:
+        `passed`.
+
+    Raises:
+        SelfCheckFailed: as in `self_check`.
+    """
+    if backend.needs_compilation(writes=writes):
         observer.compiling(is_kept=backend.keeps_code())
-        backend.compile_kernels()
+        backend.compile_kernels(writes=writes)
     return self_check(backend)
 
 

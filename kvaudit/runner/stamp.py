@@ -17,7 +17,7 @@ from kvaudit.constants import (
     NO_STEP,
     RECORD_WORDS,
     SKIP_WRITE,
-    VIOLATION_FIELDS,
+    LaunchTag,
     RealKvHashMode,
 )
 from kvaudit.core.backend import Backend
@@ -44,7 +44,7 @@ def stamp(pool: AuditedPool, *, backend: Backend, combined: Sequence[str] = ()) 
 
     Args:
         pool: the dump with its sequences or plans.
-        backend: what folds.
+        backend: what folds and stamps.
         combined: KV columns, in fold order, that the records' real_kv_hash shall cover; empty =
             none (mode none). They are folded a second time for it.
 
@@ -134,35 +134,23 @@ def _records(
             running = backend.combine([running ^ digest().view(np.uint64)])
         real[space.row_shift :] = running
     tag = launch_tag(LaunchPhase.TAIL, half, snapshot.key.pool_kind)
-    launch_write = _launch_write(backend)
     for source in sources:
         if source.enabled:
             for block in source.blocks():
-                _write_block(launch_write, block, space, records=records, real=real, tag=int(tag))
+                _write_block(backend, block, space, records=records, real=real, tag=tag)
     return records[space.row_shift :]
 
 
-def _launch_write(backend: Backend) -> Callable[..., None]:
-    """Chains are sequential: they are stamped on the host, whatever folds."""
-    if backend.name == "reference":
-        from kvaudit.kernels.write import reference
-
-        return reference.launch_write
-    from kvaudit.kernels.write import numba_cpu
-
-    return numba_cpu.launch_write
-
-
 def _write_block(
-    launch_write: Callable[..., None],
+    backend: Backend,
     block: EntryBlock,
     space: RowSpace,
     *,
     records: NDArray[np.int64],
     real: NDArray[np.uint64],
-    tag: int,
+    tag: LaunchTag,
 ) -> None:
-    """Stamp one block: entries that follow each other are one request of a write launch."""
+    """Stamp one block: entries that follow each other are one chain."""
     indices = space.indices_of(block.slot_indices)
     prev_indices = space.indices_of(block.prev_slot_indices)
     usable = (indices > 0) & (indices < space.past_end)
@@ -171,22 +159,13 @@ def _write_block(
     firsts = np.flatnonzero(starts)
     seeds = prev_indices[firsts]
     reachable = (seeds > 0) & (seeds < space.past_end)
-    no_check = np.zeros(0, dtype=np.uint64)
-    launch_write(
-        np.concatenate((firsts, [len(indices)])).astype(np.int64),
-        np.where(reachable, seeds, NO_SEED),
-        np.array([len(firsts)], dtype=np.int32),
-        np.ascontiguousarray(block.expected_tokens).view(np.uint64),
-        np.ascontiguousarray(block.expected_positions).view(np.uint64),
-        np.where(usable, indices, SKIP_WRITE),
-        no_check,
-        no_check,
-        real[np.where(usable, indices, 0)],
-        np.zeros(1, dtype=np.int32),
-        records.view(np.uint64),
-        np.zeros((0, VIOLATION_FIELDS), dtype=np.uint64),
-        np.zeros(1, dtype=np.int32),
-        np.zeros(1, dtype=np.int64),
-        np.zeros(1, dtype=np.int64),
-        tag,
+    backend.write_records(
+        records=records,
+        write_offsets=np.concatenate((firsts, [len(indices)])).astype(np.int64),
+        write_seed_slot_indices=np.where(reachable, seeds, NO_SEED),
+        input_ids=block.expected_tokens,
+        positions=block.expected_positions,
+        out_cache_loc=np.where(usable, indices, SKIP_WRITE),
+        real_kv_hashes=real[np.where(usable, indices, 0)],
+        tag=tag,
     )

@@ -113,9 +113,28 @@ def test_combine_and_slot_hashes_equal_the_reference(backend: Backend) -> None:
 
 @runs_kernels
 @pytest.mark.gpu
+def test_chains_that_go_on_from_each_other_are_written_in_order(backend: Backend) -> None:
+    slots = np.arange(NUM_SLOTS)
+    stamped = [np.zeros((NUM_SLOTS, 4), dtype=np.int64) for _ in range(2)]
+    for writer, records in zip((backend, ReferenceBackend()), stamped, strict=True):
+        writer.write_records(
+            records=records,
+            write_offsets=np.arange(NUM_SLOTS + 1),
+            write_seed_slot_indices=slots - 1,
+            input_ids=slots + 40,
+            positions=slots,
+            out_cache_loc=slots,
+            real_kv_hashes=slots.astype(np.uint64),
+            tag=LaunchTag.TAIL_K_FULL,
+        )
+    np.testing.assert_array_equal(*stamped)
+
+
+@runs_kernels
+@pytest.mark.gpu
 def test_kernels_compile_before_the_first_job(backend: Backend) -> None:
-    backend.compile_kernels()
-    assert not backend.needs_compilation()
+    backend.compile_kernels(writes=True)
+    assert not backend.needs_compilation(writes=True)
     assert backend.name == "cuda"
     assert backend.device == "the device under test"
 
@@ -135,4 +154,4 @@ def test_these_tests_pass_in_the_simulator() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"^14 passed, 1 deselected", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^15 passed, 1 deselected", done.stdout, re.MULTILINE), done.stdout

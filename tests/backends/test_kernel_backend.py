@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from kvaudit.backends.cpu import CpuBackend
 from kvaudit.backends.reference import ReferenceBackend
-from kvaudit.constants import CHAIN_ANCHOR, FailReason, LaunchTag
+from kvaudit.constants import CHAIN_ANCHOR, NO_SEED, SKIP_WRITE, FailReason, LaunchTag
 from kvaudit.core.backend import Backend
 from kvaudit.core.kv_column import ArrayKvColumn
+from kvaudit.kernels.hash.reference import splitmix64_mix3
 
 BACKENDS = [
     pytest.param(ReferenceBackend, id="reference"),
@@ -101,6 +102,31 @@ def test_slot_hash_of_a_negative_slot_is_the_anchor(make_backend: Any) -> None:
     hashes = make_backend().slot_hashes(records, slots)
     assert hashes[[0, 2]].tolist() == [CHAIN_ANCHOR, CHAIN_ANCHOR]
     np.testing.assert_array_equal(hashes, ReferenceBackend().slot_hashes(records, slots))
+
+
+@pytest.mark.parametrize("make_backend", BACKENDS)
+def test_a_written_chain_goes_on_from_one_before_it_and_leaves_skipped_slots(
+    make_backend: Any,
+) -> None:
+    records = np.full((5, 4), 7, dtype=np.int64)
+    make_backend().write_records(
+        records=records,
+        write_offsets=np.array([0, 2, 4]),
+        write_seed_slot_indices=np.array([NO_SEED, 2]),
+        input_ids=np.array([11, 12, 99, 13]),
+        positions=np.array([0, 1, 9, 2]),
+        out_cache_loc=np.array([1, 2, SKIP_WRITE, 4]),
+        real_kv_hashes=np.array([5, 6, 9, 2**64 - 1], dtype=np.uint64),
+        tag=LaunchTag.TAIL_K_FULL,
+    )
+    second = splitmix64_mix3(CHAIN_ANCHOR, 11, 0)
+    assert records.view(np.uint64).tolist() == [
+        [7] * 4,
+        [11, 0, CHAIN_ANCHOR, 5],
+        [12, 1, second, 6],
+        [7] * 4,
+        [13, 2, splitmix64_mix3(second, 12, 1), 2**64 - 1],
+    ]
 
 
 @pytest.mark.parametrize("make_backend", BACKENDS)

@@ -13,7 +13,7 @@ METHODS = [name for name, _ in inspect.getmembers(Backend, inspect.isfunction) i
 
 
 def test_the_port_has_methods() -> None:
-    assert {"fold", "combine", "slot_hashes", "verify"} <= set(METHODS)
+    assert {"fold", "combine", "slot_hashes", "verify", "write_records"} <= set(METHODS)
 
 
 @pytest.mark.parametrize("name", ["reference", "cpu"])

@@ -23,22 +23,24 @@ def test_every_backend_passes(name: str) -> None:
     assert self_check(choose(name, kv_bytes=0, num_entries=0)[0]) == "passed"
 
 
-def test_compiling_is_announced_before_it_happens_and_only_then() -> None:
+@pytest.mark.parametrize("writes", [False, True])
+def test_compiling_is_announced_before_it_happens_and_only_then(writes: bool) -> None:
     backend, events = _backend(), []
 
     class Fresh:
-        def needs_compilation(self) -> bool:
-            return not events
+        def needs_compilation(self, *, writes: bool) -> bool:
+            return (1, writes) not in events
 
-        def compile_kernels(self) -> None:
-            events.append(watcher.compiled)
+        def compile_kernels(self, *, writes: bool) -> None:
+            events.append((watcher.compiled, writes))
 
         def __getattr__(self, name: str) -> object:
             return getattr(backend, name)
 
     watcher, fresh = Watcher(), Fresh()
-    assert prepare(fresh, watcher) == prepare(fresh, watcher) == "passed"
-    assert (watcher.compiled, events) == (1, [1])
+    for _ in range(2):
+        assert prepare(fresh, watcher, writes=writes) == "passed"
+    assert (watcher.compiled, events) == (1, [(1, writes)])
 
 
 def _broken(method: str, wrong: Callable[[np.ndarray], np.ndarray]) -> Backend:
