@@ -60,6 +60,11 @@ def dump(
     Call it where a step ends: nothing may write to the pool while it runs. Token i of a request is
     in slot page_table[i // page_size] * page_size + i % page_size.
 
+    An engine's faults are written, not refused. A slot outside the pool is named in the sequences
+    and has no row in the snapshot: -1 for a negative page, OUT_OF_TABLE_SLOT beyond int64, else as
+    it is; the audit reports it as KV102. A table that ends before kv_len gives the slots it has,
+    which is KV104; a kv_len that no file holds is written as the longest there is.
+
     Args:
         path: the stem of both files; its folder is made.
         kv: a list with an entry a layer, a dict by layer, or, where the layout has `layer`, one
@@ -94,7 +99,8 @@ def dump(
         the paths of the snapshot and of the sequences.
 
     Raises:
-        ConfigError: an argument does not fit the others; the message names it.
+        ConfigError: an argument is of another type or shape, is negative where a length stands, or
+            does not fit the others; the message names it.
         FileUnwritable: a file or its folder cannot be written.
     """
     check_choice("rows", rows, ("live", "all"))
@@ -114,7 +120,6 @@ def dump(
     views = slot_views(kv, layout=layout, page_size=page_size, layers=layers)
     num_slots = views[0].num_slots
     sequences = sequence_rows(
-        num_slots=num_slots,
         page_size=page_size,
         page_tables=page_tables,
         slots=slots,
@@ -123,7 +128,8 @@ def dump(
         request_ids=request_ids,
         extra_keys=extra_keys,
     )
-    row_slots = live_slots(sequences) if rows == "live" else np.arange(num_slots, dtype=np.int64)
+    every_slot = np.arange(num_slots, dtype=np.int64)
+    row_slots = live_slots(sequences, num_slots) if rows == "live" else every_slot
     columns = {view.name: GatheredColumn(view=view, slots=row_slots) for view in views}
     snapshot = Snapshot(
         slots=row_slots,

@@ -258,7 +258,7 @@ class PoolRecorder:
         self, wanted: Sequence[_Tracked], *, key: PoolKey, content: Content, at: DumpMoment
     ) -> PoolDump:
         rows = [tracked.row() for tracked in wanted]
-        slots = live_slots(rows)
+        slots = live_slots(rows, self._views[0].num_slots)
         columns = {view.name: GatheredColumn(view=view, slots=slots) for view in self._views}
         dumped = PoolDump(
             snapshot=Snapshot(

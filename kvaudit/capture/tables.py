@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.capture.arguments import Indexed, indexed, text, texts
-from kvaudit.constants import UNKNOWN_LENGTH, UNKNOWN_TOKEN
+from kvaudit.constants import OUT_OF_TABLE_SLOT, UNKNOWN_LENGTH, UNKNOWN_TOKEN
 from kvaudit.core.sequences import Sequences, SequenceState
 from kvaudit.core.snapshot import PoolKey
 from kvaudit.errors import ConfigError
+from kvaudit.formats.limits import MAX_POSITION
 
 if TYPE_CHECKING:
     import torch
 
 Integers: TypeAlias = "torch.Tensor | NDArray[np.integer[Any]] | Sequence[int]"
 IntegerLists: TypeAlias = "torch.Tensor | NDArray[np.integer[Any]] | Sequence[Integers]"
+
+# Where a negative page would be.
+_BELOW_POOL: Final = -1
+_INT64: Final = np.iinfo(np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -69,14 +74,14 @@ def flat_sequences(rows: Sequence[SequenceRow], key: PoolKey) -> Sequences:
     )
 
 
-def live_slots(rows: Sequence[SequenceRow]) -> NDArray[np.int64]:
-    """The different slots of all positions below kv_len, ascending, shape [n], int64."""
-    return np.unique(_joined(row.live_slots for row in rows))
+def live_slots(rows: Sequence[SequenceRow], num_slots: int) -> NDArray[np.int64]:
+    """The pool's slots among those of all positions below kv_len, ascending, shape [n], int64."""
+    slots = np.unique(_joined(row.live_slots for row in rows))
+    return slots[(slots >= 0) & (slots < num_slots)]
 
 
 def sequence_rows(
     *,
-    num_slots: int,
     page_size: int,
     page_tables: IntegerLists | None,
     slots: IntegerLists | None,
@@ -87,13 +92,16 @@ def sequence_rows(
 ) -> list[SequenceRow]:
     """One row a request, from the arguments of `dump`.
 
+    What an engine's fault may have put into a table is kept for the audit to judge: a slot outside
+    the pool stands as it is, and a table that ends before kv_len gives the slots it has.
+
     Raises:
         ConfigError: naming the argument that does not fit the others.
     """
     if page_tables is not None and slots is None:
-        tables, table_name, slots_per_entry = page_tables, "page_tables", page_size
+        tables, table_name = page_tables, "page_tables"
     elif slots is not None and page_tables is None:
-        tables, table_name, slots_per_entry = slots, "slots", 1
+        tables, table_name = slots, "slots"
     else:
         raise ConfigError(
             "page_tables, slots: give exactly one of them",
@@ -105,7 +113,7 @@ def sequence_rows(
             hint="give the number of tokens whose KV is written, one a request",
         )
     num_requests = len(indexed(tables, table_name))
-    written = None if kv_lens is None else integers(kv_lens, "kv_lens")
+    written = None if kv_lens is None else table_entries(kv_lens, "kv_lens")
     ids = range(num_requests) if request_ids is None else indexed(request_ids, "request_ids")
     _check_length("tokens", tokens, num_requests)
     _check_length("kv_lens", written, num_requests)
@@ -116,14 +124,15 @@ def sequence_rows(
     for request_idx in range(num_requests):
         place = f"{table_name}[{request_idx}]"
         known = None if tokens is None else token_ids(tokens[request_idx], f"tokens[{request_idx}]")
-        table = integers(tables[request_idx], place)
+        table = table_entries(tables[request_idx], place)
         kv_len = _kv_len(written, request_idx, tokens=known, table=table)
-        request_slots = _slots_of(table, kv_len, slots_per_entry, num_slots=num_slots, place=place)
+        # A table of slots may go on past kv_len: blocks allocated ahead are evidence.
+        request_slots = table if slots is not None else _slots_of(table, kv_len, page_size)
         extra_key = None if extra_keys is None else extra_keys[request_idx]
         rows.append(
             SequenceRow(
                 request_id=names[request_idx],
-                tokens=_unknown(kv_len) if known is None else known,
+                tokens=_unknown(min(kv_len, len(request_slots))) if known is None else known,
                 slots=request_slots,
                 kv_len=kv_len,
                 extra_key=None if extra_key is None else text(extra_key, "extra_keys"),
@@ -146,34 +155,23 @@ def _kv_len(
         raise ConfigError(
             f"kv_lens[{request_idx}]: {kv_len}", hint="give the tokens whose KV is written"
         )
-    return kv_len
+    return min(kv_len, MAX_POSITION)
 
 
-def _slots_of(
-    table: NDArray[np.int64], kv_len: int, slots_per_entry: int, *, num_slots: int, place: str
-) -> NDArray[np.int64]:
-    """Token i's slot is table[i // n] * n + i % n for n slots an entry."""
-    entries = -(-kv_len // slots_per_entry)
-    if len(table) < entries:
-        raise ConfigError(
-            f"{place}: {len(table)} entries, but kv_len {kv_len} needs {entries}",
-            hint="check kv_lens and page_size, or pass the whole table",
-        )
-    positions = np.arange(kv_len, dtype=np.int64)
-    offsets = positions % slots_per_entry
-    pages = table[positions // slots_per_entry]
-    # Compared before they are multiplied: a wild page could wrap around into the pool.
-    outside = np.flatnonzero((pages < 0) | (pages > (num_slots - 1 - offsets) // slots_per_entry))
-    if outside.size:
-        position = int(outside[0])
-        slot_idx = int(pages[position]) * slots_per_entry + int(offsets[position])
-        raise ConfigError(
-            f"{place}: position {position} is in slot {slot_idx}, but the pool has "
-            f"{num_slots} slots",
-            hint="check page_size, the layout and kv_lens, or whether the table is of another pool",
-        )
-    # A table of slots may go on past kv_len: blocks allocated ahead are evidence.
-    return table if slots_per_entry == 1 else pages * slots_per_entry + offsets
+def _slots_of(table: NDArray[np.int64], kv_len: int, page_size: int) -> NDArray[np.int64]:
+    """Token i's slot is table[i // page_size] * page_size + i % page_size, as far as the table goes.
+
+    A negative page gives _BELOW_POOL, and a slot beyond int64 OUT_OF_TABLE_SLOT: a wild page must
+    not wrap around into the pool.
+    """
+    positions = np.arange(min(kv_len, len(table) * page_size), dtype=np.int64)
+    offsets = positions % page_size
+    pages = table[positions // page_size]
+    too_high = pages > (_INT64.max - offsets) // page_size
+    slots = np.where(too_high, 0, pages) * page_size + offsets
+    slots[too_high] = OUT_OF_TABLE_SLOT
+    slots[pages < 0] = _BELOW_POOL
+    return slots
 
 
 def _check_length(name: str, values: Indexed[Any] | None, num_requests: int) -> None:
@@ -186,7 +184,7 @@ def _check_length(name: str, values: Indexed[Any] | None, num_requests: int) -> 
 
 def integers(values: Integers, place: str) -> NDArray[np.int64]:
     """A list, an array or a tensor on any device as shape [n], int64."""
-    host = values.detach().cpu().numpy() if hasattr(values, "detach") else _array(values)
+    host = _on_host(values)
     if host.size == 0:
         return np.empty(0, dtype=np.int64)
     is_flat = host.ndim == 1 and np.issubdtype(host.dtype, np.integer)
@@ -195,6 +193,23 @@ def integers(values: Integers, place: str) -> NDArray[np.int64]:
             f"{place}: not a flat list of 64-bit integers", hint="give one list a request"
         )
     return host.astype(np.int64)
+
+
+def table_entries(values: Integers, place: str) -> NDArray[np.int64]:
+    """As `integers`, but a number beyond int64 becomes int64's nearest: garbage is evidence too."""
+    entries = _on_host(values)
+    if entries.dtype == np.uint64:
+        entries = np.minimum(entries, np.uint64(_INT64.max))
+    is_list = not hasattr(values, "dtype") and entries.ndim == 1
+    # Of a list that needs more than 64 bits numpy makes floats or objects.
+    if is_list and entries.dtype.kind in "fO" and all(map(_is_whole, values)):
+        nearest = [min(max(int(entry), _INT64.min), _INT64.max) for entry in values]
+        return np.array(nearest, dtype=np.int64)
+    return integers(entries, place)
+
+
+def _is_whole(entry: object) -> bool:
+    return isinstance(entry, int | np.integer) and not isinstance(entry, bool)
 
 
 def token_ids(values: Integers, place: str) -> NDArray[np.int64]:
@@ -207,8 +222,12 @@ def token_ids(values: Integers, place: str) -> NDArray[np.int64]:
     return tokens
 
 
-def _array(values: object) -> NDArray[Any]:
-    """What numpy makes of the values; None where it makes nothing."""
+def _on_host(values: object) -> NDArray[Any]:
+    """What numpy makes of a list, an array or a tensor; None where it makes nothing."""
+    detach = getattr(values, "detach", None)
+    if detach is not None:
+        host: NDArray[Any] = detach().cpu().numpy()
+        return host
     try:
         return np.asarray(values)
     except ValueError:  # lists of different lengths

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,9 @@ import torch
 
 from kvaudit.capture import dump
 from kvaudit.capture.dump import digest_columns
+from kvaudit.cli.entry import run
+from kvaudit.cli.exit_code import ExitCode
+from kvaudit.constants import OUT_OF_TABLE_SLOT
 from kvaudit.core.kv_column import ArrayKvColumn
 from kvaudit.errors import ConfigError, FileUnwritable
 from kvaudit.formats.reader import read_file
@@ -142,6 +146,51 @@ def test_only_the_layers_asked_for_are_dumped(tmp_path: Path) -> None:
     assert list(read_file(str(snapshot_file)).kv) == ["kv.k.1", "kv.v.1"]
 
 
+@pytest.mark.parametrize("content", ["bytes", "digests"])
+@pytest.mark.parametrize(
+    ("page", "slots"),
+    [
+        (PAGES, [24, 25]),
+        (-3, [-1, -1]),
+        (1 << 62, [OUT_OF_TABLE_SLOT, OUT_OF_TABLE_SLOT]),
+    ],
+)
+def test_a_page_outside_the_pool_is_dumped_and_the_audit_reports_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], page: int, slots: list[int], content: str
+) -> None:
+    dumped = {**REQUESTS, "page_tables": [[3, page], [3, 5]], "content": content}
+    files = dump(tmp_path / "full", **POOL, **dumped)
+    snapshot, sequences = (read_file(str(path)) for path in files)
+    assert snapshot.slots.tolist() == [12, 13, 14, 15, 20, 21, 22]
+    assert sequences.slots_of(0).tolist() == [12, 13, 14, 15, *slots]
+    report, code = audited_by_command(tmp_path, capsys)
+    assert code == ExitCode.VIOLATIONS
+    (finding,) = report["findings"]
+    assert (finding["rule"], finding["request_ids"]) == ("KV102", ["a"])
+    assert [(hit["position"], hit["slot"]) for hit in finding["evidence"]["examples"]] == [
+        (4, slots[0]),
+        (5, slots[1]),
+    ]
+
+
+@pytest.mark.parametrize("arguments", [{"page_tables": [[3], [3, 5]]}, {"kv_lens": [1 << 62, 7]}])
+def test_a_table_that_ends_before_kv_len_is_dumped_and_the_audit_reports_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: dict
+) -> None:
+    dump(tmp_path / "full", **POOL, **{**REQUESTS, **arguments})
+    report, code = audited_by_command(tmp_path, capsys)
+    assert code == ExitCode.VIOLATIONS
+    assert [(finding["rule"], finding["request_ids"]) for finding in report["findings"]] == [
+        ("KV104", ["a"])
+    ]
+
+
+def audited_by_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[dict, int]:
+    """The JSON report and the exit code."""
+    code = run(["verify", str(folder), "--backend", "reference", "--format", "json"])
+    return json.loads(capsys.readouterr().out), code
+
+
 def test_a_dump_without_a_live_slot_is_readable(tmp_path: Path) -> None:
     files = dump(tmp_path / "full", **POOL, page_tables=[[]], kv_lens=[0])
     snapshot, sequences = (read_file(str(path)) for path in files)
@@ -166,8 +215,8 @@ def test_a_dump_without_a_live_slot_is_readable(tmp_path: Path) -> None:
         ({"instance": "\ud800"}, "instance"),
         ({"metadata": {"rank": "3"}}, "metadata"),
         ({"layers": [9]}, "layers"),
-        ({"page_tables": [[3], [3, 5]]}, r"page_tables\[0\]"),
-        ({"page_tables": [[3, 6], [3, 5]]}, r"page_tables\[0\]"),
+        ({"page_tables": [[3.0, 1.0], [3, 5]]}, r"page_tables\[0\]"),
+        ({"page_tables": [[3, 1]]}, "tokens"),
     ],
 )
 def test_an_argument_that_does_not_fit_leaves_no_file(
