@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from kvaudit.core.entries import ALL_ENTRIES, Scope
 from kvaudit.core.held_slots import JUDGED_STATES, LIVE_STATES, HeldSlots
-from kvaudit.core.layout import SlotRanges
 from kvaudit.core.plan import PlannedLaunch
 from kvaudit.core.sequences import Sequences, SequenceState
-from kvaudit.core.snapshot import PoolKey
+from kvaudit.core.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,13 +46,9 @@ class PoolEvidence:
     """One pool as the rules see it. Slots are in the engine's numbering.
 
     Fields:
-        key: the pool.
-        page_size: slots a page.
-        num_slots: slots of the pool.
-        reserved_slots: slots that hold no sequence.
-        position_offset: what the engine added to each position.
-        row_slots: slot of each row of the snapshot, shape [num_rows], int64, ascending.
-        columns: the snapshot's evidence columns, shape [num_rows] each, of their own dtype.
+        snapshot: the pool.
+        columns: those of its evidence columns that rules ask for, read; shape [num_rows] each, of
+            their own dtype.
         sequences: every sequence of the pool; None without any.
         launches: the plan's launches that were judged, disabled ones included.
         window: window that bounds this pool's positions; None for all.
@@ -63,12 +58,7 @@ class PoolEvidence:
         gaps: what could not be judged.
     """
 
-    key: PoolKey = PoolKey()
-    page_size: int = 1
-    num_slots: int
-    reserved_slots: SlotRanges = SlotRanges(((0, 0),))
-    position_offset: int = 0
-    row_slots: NDArray[np.int64]
+    snapshot: Snapshot
     columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     sequences: Sequences | None = None
     launches: Sequence[PlannedLaunch] = ()
@@ -98,15 +88,7 @@ class PoolEvidence:
         requests = self.scope.admits_requests(held.sequences.request_ids)
         return requests[held.owners_of(elements)] & self.scope.admits_slots(held.slots[elements])
 
-    def rows_of(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The snapshot's row of each slot, shape [n], int64; -1 where it has none."""
-        if len(self.row_slots) == 0:
-            return np.full(slots.shape, -1, dtype=np.int64)
-        rows = np.searchsorted(self.row_slots, slots).astype(np.int64)
-        rows[rows == len(self.row_slots)] = 0
-        return np.where(self.row_slots[rows] == slots, rows, -1)
-
     def names_slot(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which slots can hold a sequence: in the pool and not reserved; shape [n], bool."""
-        inside = (slots >= 0) & (slots < self.num_slots)
-        return inside & ~self.reserved_slots.mask(slots)
+        inside = (slots >= 0) & (slots < self.snapshot.num_slots)
+        return inside & ~self.snapshot.reserved_slots.mask(slots)

@@ -35,10 +35,11 @@ def _in_launch(evidence: PoolEvidence, launch: PlannedLaunch) -> list[Finding]:
     slots = plan.verify_slot_indices[: len(plan)]
     prev_slots = plan.verify_prev_slot_indices[: len(plan)]
     positions = plan.verify_expected_positions[: len(plan)]
-    reserves_padding = PADDING_SLOT in evidence.reserved_slots
+    position_offset = evidence.snapshot.position_offset
+    reserves_padding = PADDING_SLOT in evidence.snapshot.reserved_slots
     linked = prev_slots > PADDING_SLOT if reserves_padding else prev_slots >= PADDING_SLOT
-    broken = (prev_slots < 0) & (positions != 0) & (positions != evidence.position_offset)
-    if evidence.position_offset >= 0:
+    broken = (prev_slots < 0) & (positions != 0) & (positions != position_offset)
+    if position_offset >= 0:
         broken |= linked & (positions == 0)
     names = launch.request_ids
     if names is None:

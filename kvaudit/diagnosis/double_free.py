@@ -20,12 +20,13 @@ def find(evidence: PoolEvidence) -> list[Finding]:
 
     A free slot that a live sequence holds is KV106, and not repeated here.
     """
+    row_slots = evidence.snapshot.slots
     negative = _negative(evidence)
     owned = _free_and_owned(evidence)
     held = evidence.live_slots
     if held is not None:
-        owned &= ~np.isin(evidence.row_slots, held.slots[free_elements(evidence)])
-    wrong = (negative | owned) & evidence.scope.admits_slots(evidence.row_slots)
+        owned &= ~np.isin(row_slots, held.slots[free_elements(evidence)])
+    wrong = (negative | owned) & evidence.scope.admits_slots(row_slots)
     owners = evidence.columns.get("alloc.owner")
     rows = np.flatnonzero(wrong)
     if evidence.scope.request_ids:
@@ -34,11 +35,11 @@ def find(evidence: PoolEvidence) -> list[Finding]:
         rows = rows[np.array(mine, dtype=np.bool_)]
     if not rows.size:
         return []
-    slots = evidence.row_slots[rows]
+    slots = row_slots[rows]
     refs = evidence.columns.get("alloc.ref")
     examples = tuple(
         {
-            "slot": int(evidence.row_slots[row]),
+            "slot": int(row_slots[row]),
             "ref": None if refs is None else int(refs[row]),
             "owner": None if owners is None else owners[row],
         }
@@ -62,7 +63,7 @@ def _negative(evidence: PoolEvidence) -> NDArray[np.bool_]:
     """Rows with fewer than no references, shape [num_rows], bool."""
     refs = evidence.columns.get("alloc.ref")
     if refs is None:
-        return np.zeros(len(evidence.row_slots), dtype=np.bool_)
+        return np.zeros(evidence.snapshot.num_rows, dtype=np.bool_)
     negative: NDArray[np.bool_] = refs < 0
     return negative
 
@@ -71,7 +72,7 @@ def _free_and_owned(evidence: PoolEvidence) -> NDArray[np.bool_]:
     """Rows that are free and have an owner, shape [num_rows], bool."""
     states, owners = evidence.columns.get("alloc.state"), evidence.columns.get("alloc.owner")
     if states is None or owners is None:
-        return np.zeros(len(evidence.row_slots), dtype=np.bool_)
+        return np.zeros(evidence.snapshot.num_rows, dtype=np.bool_)
     owned = np.fromiter((owner is not None for owner in owners), np.bool_, len(owners))
     both: NDArray[np.bool_] = (states == AllocState.FREE) & owned
     return both

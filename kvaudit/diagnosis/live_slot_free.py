@@ -43,6 +43,6 @@ def free_elements(evidence: PoolEvidence) -> NDArray[np.int64]:
     if held is None or "alloc.state" not in evidence.columns:
         return np.empty(0, dtype=np.int64)
     free: NDArray[np.bool_] = evidence.columns["alloc.state"] == AllocState.FREE
-    rows = evidence.rows_of(held.slots)
+    rows = evidence.snapshot.rows_of(held.slots)
     elements: NDArray[np.int64] = np.flatnonzero((rows >= 0) & evidence.names_slot(held.slots))
     return elements[free[rows[elements]]]

@@ -27,24 +27,25 @@ def find(evidence: PoolEvidence) -> list[Finding]:
     """
     if evidence.sequences is None or "alloc.ref" not in evidence.columns:
         return []
+    row_slots = evidence.snapshot.slots
     refs = evidence.columns["alloc.ref"].astype(np.int64)
     running = _holders(evidence, HeldSlots(sequences=evidence.sequences, states=_HOLDING))
     everyone = _everyone(evidence, evidence.sequences)
     wrong = (refs >= 0) & (refs < running)
-    referenced = (refs > 0) & evidence.names_slot(evidence.row_slots)
+    referenced = (refs > 0) & evidence.names_slot(row_slots)
     if not (referenced & (everyone == 0)).any():
         wrong |= referenced & (refs > everyone + _cached(evidence))
     if wrong.any():
-        wrong &= evidence.scope.admits_slots(evidence.row_slots)
-        wrong &= np.isin(evidence.row_slots, _named_in_scope(evidence, evidence.sequences))
+        wrong &= evidence.scope.admits_slots(row_slots)
+        wrong &= np.isin(row_slots, _named_in_scope(evidence, evidence.sequences))
     rows = np.flatnonzero(wrong)
     if not rows.size:
         return []
-    slots = evidence.row_slots[rows]
+    slots = row_slots[rows]
     names = _names(evidence, evidence.sequences, slots)
     examples = tuple(
         {
-            "slot": int(evidence.row_slots[row]),
+            "slot": int(row_slots[row]),
             "ref": int(refs[row]),
             "running": int(running[row]),
             "sequences": int(everyone[row]),
@@ -75,16 +76,16 @@ def _everyone(evidence: PoolEvidence, sequences: Sequences) -> NDArray[np.int64]
 
 
 def _counts(evidence: PoolEvidence, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-    rows = evidence.rows_of(slots)
+    rows = evidence.snapshot.rows_of(slots)
     rows = rows[(rows >= 0) & evidence.names_slot(slots)]
-    return np.bincount(rows, minlength=len(evidence.row_slots)).astype(np.int64)
+    return np.bincount(rows, minlength=evidence.snapshot.num_rows).astype(np.int64)
 
 
 def _cached(evidence: PoolEvidence) -> NDArray[np.int64]:
     """One more where the allocator's prefix cache may hold a reference, shape [num_rows], int64."""
     states = evidence.columns.get("alloc.state")
     if states is None:
-        return np.zeros(len(evidence.row_slots), dtype=np.int64)
+        return np.zeros(evidence.snapshot.num_rows, dtype=np.int64)
     cached: NDArray[np.int64] = (states == AllocState.CACHED).astype(np.int64)
     return cached
 

@@ -69,7 +69,7 @@ class Rule:
             summary=summary,
             slots=slots[:MAX_LISTED].tolist(),
             request_ids=list(dict.fromkeys(hits.request_ids))[:MAX_LISTED],
-            key=evidence.key,
+            key=evidence.snapshot.key,
             evidence={**counts, **(facts or {}), **(examples if hits.examples else {})},
         )
 
@@ -90,7 +90,7 @@ def held_examples(held: HeldSlots, elements: NDArray[np.int64]) -> tuple[dict[st
 
 def at(slot: int, evidence: PoolEvidence) -> str:
     """A slot in both numberings."""
-    return slot_label(int(slot), evidence.page_size)
+    return slot_label(int(slot), evidence.snapshot.page_size)
 
 
 def and_more(count: int, noun: str) -> str:

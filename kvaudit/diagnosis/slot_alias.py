@@ -72,12 +72,13 @@ def _shared(slots: NDArray[np.int64], evidence: PoolEvidence) -> NDArray[np.int6
     usable = evidence.names_slot(slots)
     elements = None if usable.all() else np.flatnonzero(usable)
     used = slots if elements is None else slots[elements]
-    if evidence.num_slots <= _SLOTS_PER_ELEMENT * len(slots) + _SMALL_POOL:
-        seen = np.zeros(evidence.num_slots, dtype=np.bool_)
+    num_slots = evidence.snapshot.num_slots
+    if num_slots <= _SLOTS_PER_ELEMENT * len(slots) + _SMALL_POOL:
+        seen = np.zeros(num_slots, dtype=np.bool_)
         seen[used] = True
         if np.count_nonzero(seen) == len(used):
             return np.empty(0, dtype=np.int64)
-        repeated = np.bincount(used, minlength=evidence.num_slots)[used] > 1
+        repeated = np.bincount(used, minlength=num_slots)[used] > 1
     else:
         _, inverse, counts = np.unique(used, return_inverse=True, return_counts=True)
         repeated = counts[inverse] > 1

@@ -29,7 +29,7 @@ def find(evidence: PoolEvidence) -> list[Finding]:
     who = f" of {first['request_id']}" if first["request_id"] is not None else ""
     summary = (
         f"{first['what']} {first['slot']}{who} at position {first['position']} is outside the pool of "
-        f"{evidence.num_slots:,} slots{and_more(len(np.unique(slots)), 'slot')}"
+        f"{evidence.snapshot.num_slots:,} slots{and_more(len(np.unique(slots)), 'slot')}"
     )
     names = (name for part in parts for name in part.request_ids)
     return [
@@ -41,9 +41,10 @@ def find(evidence: PoolEvidence) -> list[Finding]:
 
 def _outside(slots: NDArray[np.int64], evidence: PoolEvidence) -> NDArray[np.int64]:
     """The elements outside [0, num_slots), shape [n], int64."""
-    if slots.size == 0 or (slots.min() >= 0 and slots.max() < evidence.num_slots):
+    num_slots = evidence.snapshot.num_slots
+    if slots.size == 0 or (slots.min() >= 0 and slots.max() < num_slots):
         return np.empty(0, dtype=np.int64)
-    return np.flatnonzero((slots < 0) | (slots >= evidence.num_slots))
+    return np.flatnonzero((slots < 0) | (slots >= num_slots))
 
 
 def _in_sequences(evidence: PoolEvidence, held: HeldSlots) -> Hits:
@@ -62,7 +63,8 @@ def _in_launch(evidence: PoolEvidence, launch: PlannedLaunch) -> Hits:
     slots = plan.verify_slot_indices[: len(plan)]
     prev_slots = plan.verify_prev_slot_indices[: len(plan)]
     # A negative predecessor is a chain head, never out of range.
-    of_slot, of_prev = _outside(slots, evidence), np.flatnonzero(prev_slots >= evidence.num_slots)
+    of_slot = _outside(slots, evidence)
+    of_prev = np.flatnonzero(prev_slots >= evidence.snapshot.num_slots)
     admitted = evidence.scope.admits_entries(launch)
     if admitted is not None:
         of_slot, of_prev = of_slot[admitted[of_slot]], of_prev[admitted[of_prev]]

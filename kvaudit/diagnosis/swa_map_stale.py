@@ -25,7 +25,7 @@ def find(evidence: PoolEvidence) -> list[Finding]:
     if held is None or "swa_slot" not in evidence.columns:
         return []
     elements = _inside_window(evidence, held)
-    rows = evidence.rows_of(held.slots[elements])
+    rows = evidence.snapshot.rows_of(held.slots[elements])
     elements, rows = elements[rows >= 0], rows[rows >= 0]
     targets = evidence.columns["swa_slot"][rows].astype(np.int64)
     lost = (

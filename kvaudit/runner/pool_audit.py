@@ -162,12 +162,7 @@ class PoolAudit:
         columns = {n: snapshot.evidence[n].read() for n in wanted if n in snapshot.evidence}
         swa_window = snapshot.window if swa_pool is None else (snapshot.window or swa_pool.window)
         return PoolEvidence(
-            key=snapshot.key,
-            page_size=snapshot.page_size,
-            num_slots=snapshot.num_slots,
-            reserved_slots=snapshot.reserved_slots,
-            position_offset=snapshot.position_offset,
-            row_slots=snapshot.slots,
+            snapshot=snapshot,
             columns=columns,
             sequences=self.expectations.sequences,
             launches=tuple(entries.launch for entries in self.expectations.launch_entries),

@@ -11,13 +11,6 @@ from tests.helpers.pool_evidence import evidence_of
 from tests.helpers.worlds import fixture_f
 
 
-def test_rows_are_found_by_slot() -> None:
-    evidence = evidence_of(fixture_f(), row_slots=np.array([2, 5, 9]))
-    assert evidence.rows_of(np.array([9, 2, 3, 99, -1])).tolist() == [2, 0, -1, -1, -1]
-    empty = evidence_of(fixture_f(), row_slots=np.empty(0, dtype=np.int64))
-    assert empty.rows_of(np.array([2])).tolist() == [-1]
-
-
 def test_reserved_slots_and_those_outside_hold_no_sequence() -> None:
     slots = np.array([-1, 0, 1, 15, 16])
     assert evidence_of(fixture_f()).names_slot(slots).tolist() == [False, False, True, True, False]

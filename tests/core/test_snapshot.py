@@ -20,7 +20,7 @@ def _snapshot(slots: list[int], *, num_slots: int = 20, **fields: object) -> Sna
 @pytest.mark.parametrize("slots", [[2, 3, 4, 5], [0, 1, 2], [3, 9, 15], [7]])
 def test_rows_are_found_by_slot(slots: list[int]) -> None:
     snapshot = _snapshot(slots)
-    wanted = np.arange(-2, 22)
+    wanted = np.array([-(2**63), *range(-2, 22), 2**63 - 1])
     rows = snapshot.rows_of(wanted).tolist()
     assert rows == [slots.index(slot) if slot in slots else -1 for slot in wanted.tolist()]
 

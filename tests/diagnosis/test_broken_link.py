@@ -78,7 +78,7 @@ def test_a_declared_position_offset_moves_the_head() -> None:
             verify_expected_positions=launch.plan.verify_expected_positions + 1,
         ),
     )
-    assert not _found(moved, position_offset=1)
+    assert not _found(moved, snapshot=fixture_f().snapshot(position_offset=1))
     assert _found(moved)[0].slots == [2, 6]
 
 

@@ -42,6 +42,6 @@ def test_slots_past_kv_len_of_the_finished_and_out_of_scope_are_not_judged() -> 
 
 def test_without_the_allocators_state_nothing_is_guessed() -> None:
     assert not find(evidence_of(fixture_f()))
-    assert not find(evidence_of(_world(7), sequences=None))
-    nothing = {"row_slots": np.arange(0), "columns": {"alloc.state": np.empty(0, dtype=object)}}
-    assert not find(evidence_of(_world(7), **nothing))
+    world = _world(7)
+    assert not find(evidence_of(world, sequences=None))
+    assert not find(evidence_of(world, snapshot=world.snapshot(slots=[])))

@@ -119,7 +119,7 @@ def test_the_scope_keeps_findings_of_either_owner() -> None:
 
 def test_a_pool_much_longer_than_its_plan_gives_the_same_finding() -> None:
     world = _two([6, 7, 4, 9])
-    (finding,) = _found(world, num_slots=1 << 60)
+    (finding,) = _found(world, snapshot=world.snapshot(num_slots=1 << 60))
     assert finding.slots == [4]
 
 

@@ -69,5 +69,6 @@ def test_who_is_not_live_and_who_is_out_of_scope_is_not_judged() -> None:
 def test_without_a_map_or_in_a_sparse_dump_nothing_is_guessed() -> None:
     world = fixture_f()
     assert not find(evidence_of(world, swa_window=2))
-    sparse = {"row_slots": np.array([2, 5]), "columns": {"swa_slot": np.array([2, 0])}}
-    assert find(evidence_of(world, swa_window=2, **sparse))[0].slots == [5]
+    world.evidence["swa_slot"] = np.where(np.arange(16) == 5, 0, np.arange(16))
+    sparse = world.snapshot(slots=[2, 5])
+    assert find(evidence_of(world, snapshot=sparse, swa_window=2))[0].slots == [5]

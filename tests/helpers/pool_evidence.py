@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from kvaudit.core.evidence import PoolEvidence
+from kvaudit.core.snapshot import Snapshot
 from tests.helpers.worlds import World
 
 
-def evidence_of(world: World, **changes: object) -> PoolEvidence:
-    """What the rules see of a world; any field may be replaced."""
+def evidence_of(
+    world: World, *, snapshot: Snapshot | None = None, **changes: object
+) -> PoolEvidence:
+    """What the rules see of a world, or of a snapshot of it; any field may be replaced."""
+    pool = world.snapshot() if snapshot is None else snapshot
     fields: dict[str, object] = {
-        "key": world.key,
-        "page_size": world.page_size,
-        "num_slots": world.num_slots,
-        "reserved_slots": world.reserved,
-        "row_slots": np.arange(world.num_slots),
-        "columns": dict(world.evidence),
+        "columns": {name: column.read() for name, column in pool.evidence.items()},
         "sequences": world.sequences(),
     }
-    return PoolEvidence(**{**fields, **changes})
+    return PoolEvidence(snapshot=pool, **{**fields, **changes})
