@@ -49,6 +49,12 @@ def test_a_page_outside_the_pool_is_dumped_and_found(tmp_path: Path) -> None:
     assert "KV102 slot-out-of-range" in run.stdout
     assert "slot 396 of first at position 4 is outside the pool of 128 slots" in run.stdout
 
+    assert kvaudit("stamp", tmp_path, "--to", tmp_path / "stamped").returncode == ExitCode.CLEAN
+    run = kvaudit("verify", tmp_path / "stamped", "--backend", "cpu")
+    assert run.returncode == ExitCode.VIOLATIONS, run.stderr
+    assert "  slot 396 (outside the pool)  request first  position 4\n" in run.stdout
+    assert "    TAIL_K_FULL  slot_out_of_range\n" in run.stdout
+
 
 def test_the_call_to_paste_is_ten_lines() -> None:
     text = SCRIPT.read_text(encoding="utf-8")
