@@ -29,6 +29,7 @@ class CpuBackend(KernelBackend):
     def __init__(self) -> None:
         super().__init__(kernel_set("numba_cpu"))
         self.device = f"CPU, {num_threads()} threads"
+        self.max_callers = num_threads()
 
     def needs_compilation(self, *, writes: bool = False) -> bool:
         """Whether any kernel has no compiled code yet; see `core.backend`."""

@@ -27,6 +27,8 @@ class KernelBackend(ABC):
     go on from each other.
     """
 
+    max_callers = 1
+
     def __init__(self, kernels: KernelSet) -> None:
         self._kernels = kernels
 
@@ -89,11 +91,17 @@ class KernelBackend(ABC):
     ) -> NDArray[np.uint64]:
         """Source hash of each of the rows of a column; see `core.backend`."""
 
-    def combine(self, source_hashes: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    def combine(
+        self,
+        source_hashes: Sequence[NDArray[np.uint64]],
+        *,
+        running: NDArray[np.uint64] | None = None,
+    ) -> NDArray[np.uint64]:
         """real_kv_hash of each slot; see `core.backend`."""
+        if running is None:
+            running = np.zeros(source_hashes[0].shape, dtype=np.uint64)
         with self._errors_translated():
-            zeros = np.zeros(source_hashes[0].shape, dtype=np.uint64)
-            real_kv_hashes = self._to_kernels(zeros)
+            real_kv_hashes = self._to_kernels(running)
             for hashes in source_hashes:
                 source = self._to_kernels(memory.hashed_input(hashes))
                 self._kernels.launch_combine(source, real_kv_hashes)

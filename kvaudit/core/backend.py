@@ -16,7 +16,8 @@ class Backend(Protocol):
     """Computes what the audit asks for. All arrays are numpy; a device copies inside.
 
     Slots of `records` are indices into it, as the kernels see them (DESIGN.md 3): 0 is padding, a
-    negative predecessor is a chain head. One instance serves one run and is not shared by threads.
+    negative predecessor is a chain head. One instance serves one run, and `max_callers`
+    threads of it at once.
     """
 
     @property
@@ -27,6 +28,11 @@ class Backend(Protocol):
     @property
     def device(self) -> str:
         """What it runs on, for people: a GPU's name, or the CPU with its threads."""
+        ...
+
+    @property
+    def max_callers(self) -> int:
+        """How many threads may be in its methods at once; 1 for a device."""
         ...
 
     def needs_compilation(self, *, writes: bool = False) -> bool:
@@ -69,11 +75,18 @@ class Backend(Protocol):
         """
         ...
 
-    def combine(self, source_hashes: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    def combine(
+        self,
+        source_hashes: Sequence[NDArray[np.uint64]],
+        *,
+        running: NDArray[np.uint64] | None = None,
+    ) -> NDArray[np.uint64]:
         """real_kv_hash of each slot from its sources' hashes, in fold order; shape [n], uint64.
 
         Args:
             source_hashes: at least one array of shape [n], uint64.
+            running: real_kv_hash of the sources before these, shape [n], uint64; None = there are
+                none. It may be overwritten: only what is returned counts.
         """
         ...
 

@@ -6,21 +6,27 @@ of its half, which the records pass judges.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kvaudit.constants import PARTIAL_READ_BYTES, RealKvHashMode
+from kvaudit.constants import RealKvHashMode
 from kvaudit.core.backend import Backend
 from kvaudit.core.column_names import column_half, column_layer, column_order, tail_of
 from kvaudit.core.launch_tag import KvHalf
 from kvaudit.core.observer import RunObserver
 from kvaudit.core.snapshot import Snapshot
-from kvaudit.errors import SnapshotInconsistent
+from kvaudit.runner.column_hashes import ColumnHasher, ColumnHashes, index_of
+from kvaudit.runner.in_order import in_order
 from kvaudit.runner.row_space import RowSpace
 
 _VALUES_PER_LOOK = 1 << 20
+# While the threads of a fold wait for its last windows, another column keeps them busy. Hashes of
+# more columns would cost more memory, 8 bytes a slot each.
+_COLUMNS_AT_ONCE = 2
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -52,7 +58,7 @@ class BytesResult:
     @property
     def num_differing(self) -> int:
         """Slots with at least one differing column."""
-        return int(self.differing_rows.sum())
+        return int(np.count_nonzero(self.differing_rows))
 
     def columns_of(self, rows: NDArray[np.int64]) -> list[tuple[str, ...]]:
         """The columns that differ at each of the first differing rows, ascending, in layer order."""
@@ -97,27 +103,32 @@ class BytesPass:
         stamped = self._stamped(result)
         in_combined = self._combinable(result)
         sources = [name for names in in_combined.values() for name in names]
+        hasher = ColumnHasher(
+            snapshot=snapshot, backend=self.backend, rows=self.rows, stamped=stamped
+        )
+        hash_source, bytes_of_source = hasher.judge, hasher.bytes_of
         own = self._compared(stamped)
-        if self._is_partial:
-            total = sum(map(self._leading_bytes, sources)) + sum(map(self._bytes_of, own))
+        if snapshot.real_kv_hash_mode is RealKvHashMode.PARTIAL:
+            # The combined hash covers leading bytes alone: they are folded apart.
+            hash_source, bytes_of_source = hasher.fold_leading, hasher.leading_bytes_of
         else:
             own = [name for name in own if name not in sources]
-            total = sum(map(self._bytes_of, (*sources, *own)))
-        self.observer.stage("bytes", total)
+        self.observer.stage(
+            "bytes", sum(map(bytes_of_source, sources)) + sum(map(hasher.bytes_of, own))
+        )
+        calls = [partial(hash_source, name) for name in sources]
+        calls += [partial(hasher.judge, name) for name in own]
+        at_once = min(_COLUMNS_AT_ONCE, self.backend.max_callers)
+        hashed = in_order(calls, max_at_once=at_once)
         combined = {
-            half: self._combine(names, stamped, result) for half, names in in_combined.items()
+            half: self._combine(names, hashed, result) for half, names in in_combined.items()
         }
-        for name in own:
-            self._judge(name, stamped, result)
+        for column in hashed:
+            self._take(column, result)
         present = {n for n in (*snapshot.kv, *snapshot.digests) if self._selected(n)}
         result.unstamped = sorted(present.difference(sources, stamped), key=column_order)
         result.combined = list(combined)
         return result, combined
-
-    @property
-    def _is_partial(self) -> bool:
-        """Whether a combined hash covers leading bytes alone, so that they are folded apart."""
-        return self.snapshot.real_kv_hash_mode is RealKvHashMode.PARTIAL
 
     def _selected(self, name: str) -> bool:
         return self.layers is None or column_layer(name) in self.layers
@@ -168,87 +179,27 @@ class BytesPass:
         double = [n for n in self.snapshot.kv if n in self.snapshot.digests and self._selected(n)]
         return sorted(stamped.union(double), key=column_order)
 
-    def _bytes_of(self, name: str) -> int:
-        """What judging a column folds."""
-        column = self.snapshot.kv.get(name)
-        if column is None:
-            return 0
-        every_row = name in self.snapshot.digests
-        return column.read_bytes * (column.num_rows if every_row else len(self.rows))
-
-    def _leading_bytes(self, name: str) -> int:
-        """What the combined hash of mode partial folds of a column."""
-        return min(PARTIAL_READ_BYTES, self.snapshot.kv[name].row_bytes) * len(self.rows)
-
     def _combine(
-        self, names: tuple[str, ...], stamped: set[str], result: BytesResult
+        self, names: tuple[str, ...], hashed: Iterator[ColumnHashes], result: BytesResult
     ) -> NDArray[np.uint64]:
-        """real_kv_hash of the judged rows from the columns' hashes, by index."""
-        running = np.zeros(len(self.rows), dtype=np.uint64)
-        for name in names:
-            if self._is_partial:
-                hashes = self._leading_hashes(name, result)
-            else:
-                hashes = self._judge(name, stamped, result)
-            running ^= hashes
-            running = self.backend.combine([running])
+        """real_kv_hash of the judged rows from the next hashed columns, by index."""
         by_index = np.zeros(self.space.num_indices, dtype=np.uint64)
-        by_index[_index_of(self.rows, self.space.row_shift)] = running
+        index = index_of(self.rows, self.space.row_shift)
+        running = by_index[index]
+        for _ in names:
+            column = self._take(next(hashed), result)
+            running = self.backend.combine([column.hashes], running=running)
+        by_index[index] = running
         return by_index
 
-    def _judge(self, name: str, stamped: set[str], result: BytesResult) -> NDArray[np.uint64]:
-        """The column's hash of each judged row, shape [n], uint64, compared with its stamp."""
-        hashes = self._hashes(name, result)
-        if name in stamped and name not in result.differences:
-            stamps = self.snapshot.stamped[name].read().view(np.uint64)[_index_of(self.rows)]
-            differing = self.rows[hashes != stamps]
-            if differing.size:
-                result.differing_rows[differing] = True
-                result.differences[name] = differing[: self.max_rows]
-        return hashes
-
-    def _hashes(self, name: str, result: BytesResult) -> NDArray[np.uint64]:
-        """The digest of each judged row: recomputed where there are bytes, else as dumped."""
-        column = self.snapshot.kv.get(name)
-        if column is None:
-            return self.snapshot.digests[name].read().view(np.uint64)[_index_of(self.rows)]
-        self._count(self._bytes_of(name), result)
-        if name not in self.snapshot.digests:
-            return self.backend.fold(column, self.rows)
-        every_row = np.arange(column.num_rows, dtype=np.int64)
-        hashes = self.backend.fold(column, every_row)
-        self._agree(name, hashes)
-        return hashes[_index_of(self.rows)]
-
-    def _leading_hashes(self, name: str, result: BytesResult) -> NDArray[np.uint64]:
-        """The hash of the leading bytes of each judged row, shape [n], uint64."""
-        self._count(self._leading_bytes(name), result)
-        column = self.snapshot.kv[name]
-        leading = min(PARTIAL_READ_BYTES, column.row_bytes)
-        return self.backend.fold(column, self.rows, read_bytes=leading)
-
-    def _count(self, num_bytes: int, result: BytesResult) -> None:
-        result.kv_bytes += num_bytes
-        self.observer.advance(num_bytes)
-
-    def _agree(self, name: str, hashes: NDArray[np.uint64]) -> None:
-        dumped = self.snapshot.digests[name]
-        rows = np.flatnonzero(hashes != dumped.read().view(np.uint64))
-        if rows.size:
-            raise SnapshotInconsistent(
-                f"the digest is not the hash of the bytes in column {name}",
-                path=self.snapshot.path or None,
-                column=dumped.name,
-                row=int(rows[0]),
-                hint="dump bytes or digests, both from the same moment, and read_bytes with them",
-            )
-
-
-def _index_of(rows: NDArray[np.int64], shift: int = 0) -> slice | NDArray[np.int64]:
-    """What picks ascending rows, plus a shift, out of an array: a slice where they are consecutive."""
-    if len(rows) and int(rows[-1] - rows[0]) + 1 == len(rows):
-        return slice(int(rows[0]) + shift, int(rows[-1]) + 1 + shift)
-    return rows + shift
+    def _take(self, column: ColumnHashes, result: BytesResult) -> ColumnHashes:
+        """Note what a hashed column found."""
+        result.kv_bytes += column.kv_bytes
+        self.observer.advance(column.kv_bytes)
+        if column.differing_rows.size:
+            result.differing_rows[column.differing_rows] = True
+            result.differences[column.name] = column.differing_rows[: self.max_rows]
+        return column
 
 
 def _any_value(values: NDArray[np.int64]) -> bool:

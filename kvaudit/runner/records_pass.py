@@ -1,37 +1,35 @@
 """The records family: every planned entry's token, position, chain and combined hash.
 
-One canary column at a time is in memory, and one block of entries.
+One canary column at a time is in memory, and a few blocks of entries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kvaudit.constants import (
-    NO_EXPECTED_TOKEN,
-    PADDING_SLOT,
-    PREDECESSOR_UNREACHABLE,
-    FailReason,
-    LaunchTag,
-)
+from kvaudit.constants import LaunchTag
 from kvaudit.core.backend import Backend
 from kvaudit.core.column_names import canary_name
-from kvaudit.core.entries import EntryBlock, EntrySource, to_engine_slots
+from kvaudit.core.entries import EntrySource
 from kvaudit.core.launch_tag import KvHalf
 from kvaudit.core.observer import RunObserver
 from kvaudit.core.report import TagCounters
 from kvaudit.core.snapshot import Snapshot
 from kvaudit.core.violation import Violation
+from kvaudit.runner.block_judge import BlockJudge, JudgedBlock
 from kvaudit.runner.canary_columns import column_of, tags_of_columns
 from kvaudit.runner.canary_launch import CanaryLaunch, launch_of
-from kvaudit.runner.failed_entries import FAILED_ENTRY, FailedEntries, violations_of
+from kvaudit.runner.failed_entries import FailedEntries, violations_of
+from kvaudit.runner.in_order import in_order
 from kvaudit.runner.row_space import RowSpace
 
-_REAL_KV_HASH_DIFFERS = np.uint32(FailReason.VERIFY_REAL_KV_HASH_MISMATCH)
+# Each block in work holds a few MiB.
+_MAX_BLOCKS_AT_ONCE = 8
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -65,6 +63,15 @@ class RecordsResult:
     violations: list[Violation] = field(default_factory=list)
     violations_total: int = 0
     real_kv_differences: int = 0
+
+    def add(self, block: JudgedBlock) -> None:
+        """Count the entries of one block."""
+        self.checked += block.checked
+        self.skipped_padding += block.skipped_padding
+        self.predecessor_unreachable += block.predecessor_unreachable
+        self.not_in_snapshot += block.not_in_snapshot
+        self.unstamped += block.unstamped
+        self.real_kv_differences += block.real_kv_differences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -145,20 +152,17 @@ class RecordsPass:
     def _judge_tag(
         self, launch: CanaryLaunch, source_indices: list[int], result: RecordsResult
     ) -> None:
+        judge = BlockJudge(launch=launch, space=self.space, backend=self.backend)
         failed = FailedEntries(self.max_rows)
         slots_run = checked = 0
-        for source_idx in source_indices:
-            source = self.sources[source_idx]
-            if not source.enabled:
-                self.observer.advance(source.num_entries)
-                continue
-            for block in source.blocks():
-                slots_run += len(block)
-                checked += self._judge_block(
-                    launch, block, result, source_idx=source_idx, failed=failed
-                )
-                self.observer.advance(len(block))
-        result.checked += checked
+        at_once = min(_MAX_BLOCKS_AT_ONCE, self.backend.max_callers)
+        for block in in_order(self._calls(judge, source_indices), max_at_once=at_once):
+            slots_run += block.num_entries
+            checked += block.checked
+            result.add(block)
+            if block.failed.size:
+                failed.add(block.failed)
+            self.observer.advance(block.num_entries)
         result.violations_total += failed.total
         result.tags.append(
             TagCounters(
@@ -179,65 +183,19 @@ class RecordsPass:
             real_kv_hash_judged=launch.real_kv_hash_judged,
         )
 
-    def _judge_block(
-        self,
-        launch: CanaryLaunch,
-        block: EntryBlock,
-        result: RecordsResult,
-        *,
-        source_idx: int,
-        failed: FailedEntries,
-    ) -> int:
-        """Judge one block; returns how many entries of it were judged."""
-        indices, prev_indices = self._indices(block, result)
-        real = None
-        if launch.real_kv_hashes is not None:
-            real = launch.real_kv_hashes.take(indices, mode="clip")
-        check_tokens = self.sources[source_idx].check_expected_token
-        reasons = self.backend.verify(
-            records=launch.records,
-            slot_indices=indices,
-            expected_tokens=block.expected_tokens,
-            expected_positions=block.expected_positions,
-            prev_slot_indices=prev_indices,
-            real_kv_hashes=real,
-            tag=launch.tag,
-            check_expected_token=check_tokens,
-        )
-        if not launch.real_kv_hash_judged:
-            if real is not None:
-                result.real_kv_differences += int(np.count_nonzero(reasons & _REAL_KV_HASH_DIFFERS))
-            reasons = reasons & ~_REAL_KV_HASH_DIFFERS
-        if reasons.any():
-            at = np.flatnonzero(reasons)
-            rows = np.zeros(len(at), dtype=FAILED_ENTRY)
-            rows["source"], rows["entry"] = source_idx, block.entry_indices[at]
-            rows["slot"] = to_engine_slots(block.slot_indices[at], self.space.slot_shift)
-            rows["index"], rows["prev_index"] = indices[at], prev_indices[at]
-            rows["position"] = self.space.stored_positions(launch.records, indices[at])
-            rows["expected_token"] = (
-                block.expected_tokens[at] if check_tokens else NO_EXPECTED_TOKEN
-            )
-            rows["expected_position"] = block.expected_positions[at]
-            rows["expected_real_kv_hash"] = 0 if real is None else real[at]
-            rows["reasons"] = reasons[at]
-            failed.add(rows)
-        return int(np.count_nonzero(indices))
-
-    def _indices(
-        self, block: EntryBlock, result: RecordsResult
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The block's slots and predecessors as indices; 0 where an entry is not judged."""
-        indices = self.space.indices_of(block.slot_indices)
-        prev_indices = self.space.indices_of(block.prev_slot_indices)
-        if not indices.all():
-            padding = int(np.count_nonzero(block.slot_indices == PADDING_SLOT))
-            result.skipped_padding += padding
-            result.not_in_snapshot += int(np.count_nonzero(indices == 0)) - padding
-        if self.space.never_stamped_indices is not None:
-            never = self.space.never_stamped_indices[indices]
-            result.unstamped += int(np.count_nonzero(never))
-            indices = np.where(never, PADDING_SLOT, indices)
-        unreachable = (prev_indices == PREDECESSOR_UNREACHABLE) & (indices != PADDING_SLOT)
-        result.predecessor_unreachable += int(np.count_nonzero(unreachable))
-        return indices, prev_indices
+    def _calls(
+        self, judge: BlockJudge, source_indices: list[int]
+    ) -> Iterator[Callable[[], JudgedBlock]]:
+        """What judges each block of the enabled sources, in entry order."""
+        for source_idx in source_indices:
+            source = self.sources[source_idx]
+            if not source.enabled:
+                self.observer.advance(source.num_entries)
+                continue
+            for block in source.blocks():
+                yield partial(
+                    judge.judge,
+                    block,
+                    source_idx=source_idx,
+                    check_tokens=source.check_expected_token,
+                )

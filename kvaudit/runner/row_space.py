@@ -53,7 +53,7 @@ class RowSpace:
         snapshot = self._snapshot
         first = int(snapshot.slots[0]) + self.slot_shift
         # As uint64, a slot below the first row's is far above the last row's.
-        from_first = (kernel_slots - first).view(np.uint64)
+        from_first = (kernel_slots - first if first else kernel_slots).view(np.uint64)
         no_row = np.flatnonzero(from_first >= np.uint64(snapshot.num_rows))
         offset = first - self.row_shift
         if offset == 0 and no_row.size == 0:

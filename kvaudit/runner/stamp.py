@@ -131,7 +131,7 @@ def _records(
     if digests:
         running = np.zeros(snapshot.num_rows, dtype=np.uint64)
         for digest in digests:
-            running = backend.combine([running ^ digest().view(np.uint64)])
+            running = backend.combine([digest().view(np.uint64)], running=running)
         real[space.row_shift :] = running
     tag = launch_tag(LaunchPhase.TAIL, half, snapshot.key.pool_kind)
     for source in sources:

@@ -136,6 +136,8 @@ def test_combine_is_the_designs_real_kv_hash(make_backend: Any) -> None:
     backend = make_backend()
     assert backend.combine([source]).tolist() == [0xD6D75024DFD6C30C]
     assert backend.combine([source, source]).tolist() == [0xCD98CAD44BCDA2EA]
+    first = backend.combine([source])
+    assert backend.combine([source], running=first).tolist() == [0xCD98CAD44BCDA2EA]
 
 
 @pytest.mark.parametrize("make_backend", BACKENDS)

@@ -19,7 +19,7 @@ from kvaudit.kernels.prefetch import prefetch_row
 from kvaudit.kernels.row_threads import run_rows
 from kvaudit.kernels.verify import scalar
 
-_ROWS_PER_TASK = 1 << 15
+_ROWS_PER_TASK = 1 << 16
 _PREFETCH_ENTRIES = 32
 _TOKEN = constants.RECORD_TOKEN
 _POSITION = constants.RECORD_POSITION

@@ -1,0 +1,123 @@
+"""The hash of one column's rows, recomputed or as dumped, beside its stamp."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.constants import PARTIAL_READ_BYTES
+from kvaudit.core.backend import Backend
+from kvaudit.core.snapshot import Snapshot
+from kvaudit.errors import SnapshotInconsistent
+
+_NO_ROWS = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ColumnHashes:
+    """What one column holds.
+
+    Fields:
+        name: the column.
+        hashes: hash of each judged row, shape [n], uint64.
+        differing_rows: judged rows that differ from the stamp, shape [k], int64, ascending.
+        kv_bytes: KV bytes folded.
+    """
+
+    name: str
+    hashes: NDArray[np.uint64]
+    differing_rows: NDArray[np.int64]
+    kv_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ColumnHasher:
+    """Hashes the columns of one pool; holds nothing of them, so that several may be hashed at once.
+
+    Fields:
+        snapshot: the pool.
+        backend: what folds.
+        rows: rows to judge, shape [n], int64, ascending.
+        stamped: the columns that are compared with their stamp.
+    """
+
+    snapshot: Snapshot
+    backend: Backend
+    rows: NDArray[np.int64]
+    stamped: AbstractSet[str]
+
+    def judge(self, name: str) -> ColumnHashes:
+        """The digest of each judged row, compared with its stamp where there is one.
+
+        Raises:
+            FileCorrupt: a chunk's digest differs.
+            SnapshotInconsistent: the column's bytes and its digests contradict each other.
+        """
+        hashes, differing = self._hashes(name), _NO_ROWS
+        if name in self.stamped:
+            stamps = self.snapshot.stamped[name].read().view(np.uint64)
+            differing = self.rows[hashes != stamps[index_of(self.rows)]]
+        return ColumnHashes(
+            name=name, hashes=hashes, differing_rows=differing, kv_bytes=self.bytes_of(name)
+        )
+
+    def fold_leading(self, name: str) -> ColumnHashes:
+        """The hash of the leading bytes of each judged row, which no stamp speaks of.
+
+        Raises:
+            FileCorrupt: a chunk's digest differs.
+        """
+        column = self.snapshot.kv[name]
+        leading = min(PARTIAL_READ_BYTES, column.row_bytes)
+        hashes = self.backend.fold(column, self.rows, read_bytes=leading)
+        return ColumnHashes(
+            name=name,
+            hashes=hashes,
+            differing_rows=_NO_ROWS,
+            kv_bytes=self.leading_bytes_of(name),
+        )
+
+    def bytes_of(self, name: str) -> int:
+        """What judging a column folds."""
+        column = self.snapshot.kv.get(name)
+        if column is None:
+            return 0
+        every_row = name in self.snapshot.digests
+        return column.read_bytes * (column.num_rows if every_row else len(self.rows))
+
+    def leading_bytes_of(self, name: str) -> int:
+        """What the combined hash of mode partial folds of a column."""
+        return min(PARTIAL_READ_BYTES, self.snapshot.kv[name].row_bytes) * len(self.rows)
+
+    def _hashes(self, name: str) -> NDArray[np.uint64]:
+        """The digest of each judged row: recomputed where there are bytes, else as dumped."""
+        column = self.snapshot.kv.get(name)
+        if column is None:
+            return self.snapshot.digests[name].read().view(np.uint64)[index_of(self.rows)]
+        if name not in self.snapshot.digests:
+            return self.backend.fold(column, self.rows)
+        hashes = self.backend.fold(column, np.arange(column.num_rows, dtype=np.int64))
+        self._agree(name, hashes)
+        return hashes[index_of(self.rows)]
+
+    def _agree(self, name: str, hashes: NDArray[np.uint64]) -> None:
+        dumped = self.snapshot.digests[name]
+        rows = np.flatnonzero(hashes != dumped.read().view(np.uint64))
+        if rows.size:
+            raise SnapshotInconsistent(
+                f"the digest is not the hash of the bytes in column {name}",
+                path=self.snapshot.path or None,
+                column=dumped.name,
+                row=int(rows[0]),
+                hint="dump bytes or digests, both from the same moment, and read_bytes with them",
+            )
+
+
+def index_of(rows: NDArray[np.int64], shift: int = 0) -> slice | NDArray[np.int64]:
+    """What picks ascending rows, plus a shift, out of an array: a slice where they are consecutive."""
+    if len(rows) and int(rows[-1] - rows[0]) + 1 == len(rows):
+        return slice(int(rows[0]) + shift, int(rows[-1]) + 1 + shift)
+    return rows + shift
