@@ -16,6 +16,8 @@ from kvaudit.core.plan import PlannedLaunch
 from kvaudit.core.sequences import Sequences, SequenceState
 from kvaudit.core.snapshot import Snapshot
 
+_SLOTS_PER_LOOK = 1 << 16
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CoverageGaps:
@@ -90,5 +92,10 @@ class PoolEvidence:
 
     def names_slot(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which slots can hold a sequence: in the pool and not reserved; shape [n], bool."""
-        inside = (slots >= 0) & (slots < self.snapshot.num_slots)
-        return inside & ~self.snapshot.reserved_slots.mask(slots)
+        named = np.empty(slots.shape, dtype=np.bool_)
+        # A part at a time: what is between is then in a core's cache, not in fresh memory.
+        for first in range(0, len(slots), _SLOTS_PER_LOOK):
+            part = slice(first, first + _SLOTS_PER_LOOK)
+            inside = (slots[part] >= 0) & (slots[part] < self.snapshot.num_slots)
+            named[part] = inside & ~self.snapshot.reserved_slots.mask(slots[part])
+        return named

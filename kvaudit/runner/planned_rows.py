@@ -31,7 +31,7 @@ class PlannedRows:
     @property
     def num_slots(self) -> int:
         """Different slots planned, in the snapshot or not."""
-        return int(self.rows.sum()) + len(self.absent_slots)
+        return int(np.count_nonzero(self.rows)) + len(self.absent_slots)
 
 
 def planned_rows(sources: Iterable[EntrySource], space: RowSpace) -> PlannedRows:

@@ -54,9 +54,11 @@ class SlotCounter:
         judged = {LaunchTag[counters.tag] for counters in records.tags}
         read = self._planned_by(judged).stampable
         if bytes_result is None:
-            return SlotCounts(bytes_planned=0, bytes_checked=0, slots_checked=int(read.sum()))
+            return SlotCounts(
+                bytes_planned=0, bytes_checked=0, slots_checked=int(np.count_nonzero(read))
+            )
         stampable = self.planned.stampable
-        present, absent = int(stampable.sum()), len(self.planned.absent_slots)
+        present, absent = int(np.count_nonzero(stampable)), len(self.planned.absent_slots)
         pairs_planned = (present + absent) * (len(bytes_result.judged) + len(bytes_result.unjudged))
         pairs_checked = present * len(bytes_result.judged)
         compared = stampable if bytes_result.judged else np.zeros_like(stampable)
@@ -70,7 +72,7 @@ class SlotCounter:
                     if half_of(tag) is half and phase_of(tag) is not LaunchPhase.HEAD
                 }
             )
-            num_rows = int(of_half.stampable.sum())
+            num_rows = int(np.count_nonzero(of_half.stampable))
             pairs_planned += num_rows + len(of_half.absent_slots)
             pairs_checked += num_rows
             compared = compared | of_half.stampable
@@ -81,7 +83,7 @@ class SlotCounter:
         return SlotCounts(
             bytes_planned=pairs_planned,
             bytes_checked=pairs_checked,
-            slots_checked=int(read.sum()),
+            slots_checked=int(np.count_nonzero(read)),
         )
 
     def _planned_by(self, tags: set[LaunchTag]) -> PlannedRows:
