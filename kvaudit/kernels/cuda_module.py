@@ -30,7 +30,6 @@ __all__ = [
     "atomic_add",
     "cuda",
     "device_function",
-    "empty_view",
     "flat_view",
     "is_aligned",
     "kernel",
@@ -160,7 +159,7 @@ def flat_view(array: KernelArray, dtype: type[np.generic]) -> KernelArray:
     span_bytes = (num_rows - 1) * array.strides[0] + row_bytes if num_rows else 0
     num_elements = span_bytes // item_bytes
     if num_elements == 0:
-        return empty_view(dtype)
+        return _empty_view(dtype)
     if SIMULATED:
         memory: KernelArray = getattr(array, "_ary", array)
         used_bytes = num_elements * item_bytes
@@ -174,6 +173,6 @@ def flat_view(array: KernelArray, dtype: type[np.generic]) -> KernelArray:
     return cuda.from_cuda_array_interface(description, owner=array)
 
 
-def empty_view(dtype: type[np.generic]) -> KernelArray:
-    """What stands for a view that is not wanted, shape [1, 0]."""
+def _empty_view(dtype: type[np.generic]) -> KernelArray:
+    """The view of memory without a whole element, shape [1, 0]."""
     return cuda.device_array((1, 0), dtype=dtype)

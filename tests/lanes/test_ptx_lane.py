@@ -31,7 +31,8 @@ FLAG = types.boolean
 
 SIGNATURES = {
     ("hash", "_hash_kernel"): (STRIDED_ROWS, INT64, UINT64),
-    ("fold", "_fold_kernel"): (FLAT_WORDS, FLAT_BYTES, INT64, UINT64, *[NUMBER] * 5),
+    ("fold", "_fold_words_kernel"): (FLAT_WORDS, INT64, UINT64, *[NUMBER] * 5),
+    ("fold", "_fold_bytes_kernel"): (FLAT_BYTES, INT64, UINT64, *[NUMBER] * 5),
     ("fold", "_combine_kernel"): (UINT64, UINT64),
     ("verify", "_verify_kernel"): (
         *(STRIDED_ROWS, INT64, UINT64, UINT64, INT64, INT32, INT32, UINT64),
@@ -81,7 +82,7 @@ def test_kernel_compiles_without_a_float(op, name):
 
 
 def test_fold_keeps_its_prefetched_tile_in_registers():
-    op = ("fold", "_fold_kernel")
+    op = ("fold", "_fold_words_kernel")
     ptx = _ptx(_kernel(*op).py_func, SIGNATURES[op], device=False)
     assert ".local" not in ptx
     assert "bar.warp.sync" in ptx
