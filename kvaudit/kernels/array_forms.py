@@ -46,11 +46,11 @@ def widened_rows(rows: NDArray[Any], *, writeable: bool = False) -> NDArray[Any]
     """
     num_rows, row_length = rows.shape
     row_stride, ragged = divmod(rows.strides[0], rows.itemsize)
-    is_ascending = row_stride >= row_length and not ragged
-    wide = rows
-    if num_rows > 1 and (is_ascending or writeable):
+    if num_rows <= 1 or (row_stride == row_length and not ragged):
+        wide = rows
+    elif writeable or (row_stride > row_length and not ragged):
         wide = as_strided(rows, shape=(num_rows, row_stride), strides=rows.strides)
-    elif num_rows > 1:
+    else:
         wide = np.ascontiguousarray(rows)
     view = wide.view()
     view.flags.writeable = writeable

@@ -88,6 +88,9 @@ def run_rows(
     Raises:
         Exception: as in `drain`.
     """
+    if 0 < num_rows <= rows_per_task:
+        rows_function(0, num_rows)
+        return
     first_rows = range(0, num_rows, rows_per_task)
 
     def run_from(first_row: int) -> None:
