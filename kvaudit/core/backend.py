@@ -16,8 +16,8 @@ class Backend(Protocol):
     """Computes what the audit asks for. All arrays are numpy; a device copies inside.
 
     Slots of `records` are indices into it, as the kernels see them (DESIGN.md 3): 0 is padding, a
-    negative predecessor is a chain head. One instance serves one run, and `max_callers`
-    threads of it at once.
+    negative predecessor is a chain head. One instance serves one run, on one thread
+    but where `max_callers` allows more.
     """
 
     @property
@@ -32,7 +32,7 @@ class Backend(Protocol):
 
     @property
     def max_callers(self) -> int:
-        """How many threads may be in its methods at once; 1 for a device."""
+        """How many threads may be in `verify` at once; 1 for a device."""
         ...
 
     def needs_compilation(self, *, writes: bool = False) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,9 @@ from kvaudit.core.launch_tag import KvHalf
 from kvaudit.core.observer import RunObserver
 from kvaudit.core.snapshot import Snapshot
 from kvaudit.runner.column_hashes import ColumnHasher, ColumnHashes, index_of
-from kvaudit.runner.in_order import in_order
 from kvaudit.runner.row_space import RowSpace
 
 _VALUES_PER_LOOK = 1 << 20
-# While the threads of a fold wait for its last windows, another column keeps them busy. Hashes of
-# more columns would cost more memory, 8 bytes a slot each.
-_COLUMNS_AT_ONCE = 2
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -116,10 +112,8 @@ class BytesPass:
         self.observer.stage(
             "bytes", sum(map(bytes_of_source, sources)) + sum(map(hasher.bytes_of, own))
         )
-        calls = [partial(hash_source, name) for name in sources]
-        calls += [partial(hasher.judge, name) for name in own]
-        at_once = min(_COLUMNS_AT_ONCE, self.backend.max_callers)
-        hashed = in_order(calls, max_at_once=at_once)
+        # One after another: a fold keeps every core busy by itself.
+        hashed = chain(map(hash_source, sources), map(hasher.judge, own))
         combined = {
             half: self._combine(names, hashed, result) for half, names in in_combined.items()
         }

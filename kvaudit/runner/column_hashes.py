@@ -35,7 +35,7 @@ class ColumnHashes:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ColumnHasher:
-    """Hashes the columns of one pool; holds nothing of them, so that several may be hashed at once.
+    """Hashes the columns of one pool; holds nothing of them.
 
     Fields:
         snapshot: the pool.

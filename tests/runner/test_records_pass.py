@@ -27,9 +27,7 @@ def test_the_size_of_a_block_changes_nothing(run, monkeypatch, size: int) -> Non
 
 
 @pytest.mark.parametrize("max_callers", [2, 5])
-def test_blocks_and_columns_at_once_give_the_rows_of_one_after_another(
-    monkeypatch, max_callers: int
-) -> None:
+def test_blocks_at_once_give_the_rows_of_one_after_another(monkeypatch, max_callers: int) -> None:
     world = fixture_f(
         mode=RealKvHashMode.ALL,
         stamped_columns=("kv.k.0", "kv.v.0", "kv.k.1", "kv.v.1"),
