@@ -76,7 +76,8 @@ def open_dataset(paths: Iterable[StrPath], *, expect: Iterable[StrPath] = ()) ->
             AuditedPool(snapshot=pool.snapshot, sequences=pool.sequences, plans=pool.plans)
             for pool in pools
         ],
-        left_out=[file.error for file in left_out],
+        # A snapshot whose companion is left out has the companion's error.
+        left_out=list(dict.fromkeys(file.error for file in left_out)),
     )
 
 

@@ -11,6 +11,7 @@ from kvaudit.errors import FileUnreadable, InputError, SchemaMismatch
 from kvaudit.formats.arrow_file import open_arrow
 from kvaudit.formats.file_bytes import is_remote
 from kvaudit.formats.file_set import FileSet, FoundFile
+from kvaudit.formats.left_out import kind_by_name
 from kvaudit.formats.metadata_values import MetadataValues
 from kvaudit.formats.schema import FILE_SUFFIX, KEY_PREFIX, FileKind
 
@@ -60,7 +61,9 @@ def _add_given(files: FileSet, path: str, *, companions: bool) -> None:
             files.add(file, demanded=True)
         return
     for inside in _folder_files(path):
-        file = files.opened(inside)
+        # Where expectations are given by name, those of the folder are not read, sound or not.
+        needed = companions or kind_by_name(inside) not in _COMPANION_KEYS
+        file = files.opened(inside, needed=needed)
         if file is not None and (companions or file.kind == FileKind.SNAPSHOT):
             files.add(file, demanded=False)
 
@@ -115,14 +118,17 @@ def _add_companions(files: FileSet, snapshot: FoundFile) -> None:
         return
     pool_key, _ = metadata.pool_key()
     for path in _siblings(snapshot.file.path):
-        if not files.has(path):
+        if not files.has(path) and not files.is_left_out(path):
             _add_if_companion(files, path, snapshot_path=snapshot.file.path, key=pool_key)
 
 
 def _open_named(files: FileSet, snapshot_path: str, *, key: str, name: str) -> FoundFile:
+    path = _beside(snapshot_path, name)
     try:
-        return files.open(_beside(snapshot_path, name), demanded=True)
+        return files.open(path, demanded=True)
     except FileUnreadable as error:
+        if files.is_left_out(path):
+            raise
         raise FileUnreadable(
             f"{error.message}, and {snapshot_path} names it in {KEY_PREFIX}{key}",
             path=error.path,

@@ -58,8 +58,10 @@ class FileSet:
         """Open a file and put it in.
 
         Raises:
-            InputError: it cannot be opened.
+            InputError: it cannot be opened; the same error each time where it is left out.
         """
+        if self.is_left_out(path):
+            raise self._left_out[_identity(path)].error
         known = self._by_identity.get(_identity(path))
         if known is None:
             return self.add(open_arrow(path), demanded=demanded)
@@ -79,15 +81,20 @@ class FileSet:
             path=path, kind=found.file.kind, owners=frozenset(found.owners), error=error
         )
 
-    def opened(self, path: str) -> ArrowFile | None:
-        """A file of the run; None where it cannot be opened, and is left out."""
+    def is_left_out(self, path: str) -> bool:
+        """Whether the file is one of those that cannot be used."""
+        return _identity(path) in self._left_out
+
+    def opened(self, path: str, *, needed: bool = True) -> ArrowFile | None:
+        """A file of the run; None where it cannot be opened, and is left out if it is needed."""
         if (known := self._by_identity.get(_identity(path))) is not None:
             return known.file
         try:
             return open_arrow(path)
         except InputError as error:
-            unusable = LeftOut(path=path, kind=kind_by_name(path), error=error)
-            self._left_out.setdefault(_identity(path), unusable)
+            if needed:
+                unusable = LeftOut(path=path, kind=kind_by_name(path), error=error)
+                self._left_out.setdefault(_identity(path), unusable)
             return None
 
     def snapshots(self) -> list[FoundFile]:

@@ -239,6 +239,30 @@ def test_a_pool_without_one_of_its_expectations_is_left_out(dump, tmp_path):
     assert len(dataset.left_out) == 1
 
 
+@pytest.mark.parametrize("metadata", [{}, {"sequences": "b.sequences.arrow"}])
+@pytest.mark.parametrize("is_missing", [False, True])
+def test_a_pool_left_out_for_its_companion_has_one_reason(dump, tmp_path, metadata, is_missing):
+    dump("a.snapshot", RANK_0)
+    lost = dump("b.snapshot", RANK_1, metadata=metadata)
+    damaged = tmp_path / "b.sequences.arrow"
+    if not is_missing:
+        damaged.write_bytes(b"ARROW1 and nothing else")
+    dataset = open_dataset([tmp_path / "a.snapshot.arrow", lost, damaged])
+    assert [pool.snapshot.key for pool in dataset.pools] == [RANK_0]
+    assert [error.path for error in dataset.left_out] == [str(damaged)]
+    assert {file.path for file in dataset.files if file.notes} >= {lost, str(damaged)}
+
+
+def test_expectations_that_are_replaced_may_be_damaged(dump, tmp_path):
+    for letter, key in (("a", RANK_0), ("b", RANK_1)):
+        dump(f"pools/{letter}.snapshot", key)
+        (tmp_path / f"pools/{letter}.sequences.arrow").write_bytes(b"ARROW1 and nothing else")
+    expect = [dump("elsewhere/a.plan", RANK_0), dump("elsewhere/b.plan", RANK_1)]
+    dataset = open_dataset([tmp_path / "pools"], expect=expect)
+    assert counts(dataset) == [(0, 1), (0, 1)]
+    assert dataset.left_out == []
+
+
 def test_an_expectation_of_a_pool_that_is_left_out_goes_to_no_other(dump, tmp_path):
     dump("a.snapshot", PoolKey())
     given = dump("b.sequences", PoolKey(rank=1))

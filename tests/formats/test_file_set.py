@@ -43,6 +43,22 @@ def test_what_cannot_be_opened_is_kept_once_with_the_kind_its_name_tells(tmp_pat
     ]
 
 
+def test_what_is_left_out_is_refused_with_the_same_error_each_time(tmp_path):
+    path = str(tmp_path / "a.plan.arrow")
+    files = FileSet()
+    files.opened(path)
+    with pytest.raises(FileUnreadable) as caught:
+        files.open(path, demanded=True)
+    assert files.is_left_out(path)
+    assert caught.value is files.left_out[0].error
+
+
+def test_what_is_not_needed_is_passed_over_where_it_cannot_be_opened(tmp_path):
+    files = FileSet()
+    assert files.opened(str(tmp_path / "a.plan.arrow"), needed=False) is None
+    assert files.left_out == []
+
+
 def test_a_file_that_was_opened_can_be_left_out_with_its_owners(tmp_path):
     path = tmp_path / "a.arrow"
     write_snapshot(path, snapshot())
