@@ -225,13 +225,12 @@ def token_ids(values: Integers, place: str) -> NDArray[np.int64]:
 def _on_host(values: object) -> NDArray[Any]:
     """What numpy makes of a list, an array or a tensor; None where it makes nothing."""
     detach = getattr(values, "detach", None)
-    if detach is not None:
-        host: NDArray[Any] = detach().cpu().numpy()
-        return host
     try:
-        return np.asarray(values)
-    except ValueError:  # lists of different lengths
+        host: NDArray[Any] = np.asarray(values) if detach is None else detach().cpu().numpy()
+    except (ValueError, TypeError, NotImplementedError):
+        # Lists of different lengths; tensors without data, or of a type or layout numpy lacks.
         return np.array(None)
+    return host
 
 
 def _unknown(length: int) -> NDArray[np.int64]:
