@@ -149,8 +149,8 @@ def test_fold_agrees_with_the_hand_oracle_in_any_geometry(
     )
 
 
-@pytest.mark.parametrize("read_words", [1, 7, 8, 63, 64, 65, 127, 130])
-@pytest.mark.parametrize("num_slots", [1, 31, 33])
+@pytest.mark.parametrize("read_words", [1, 7, 8, 16, 17, 63, 64, 127, 128, 129, 130])
+@pytest.mark.parametrize("num_slots", [1, 31, 63, 65])
 def test_fold_agrees_with_the_hand_oracle_around_a_tile(implementation, read_words, num_slots):
     num_slots = min(num_slots, 3) if IN_SIMULATOR else num_slots
     source = random_source(num_slots, 130 * 8)
