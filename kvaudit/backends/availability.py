@@ -80,6 +80,8 @@ def _create_cuda(device: str) -> Backend:
     return CudaBackend(device=device)
 
 
+# A shorter time would print as `about 0.0 s`.
+_SHORTEST_SECONDS = 0.1
 # Beyond these, memory and not the cores sets the pace.
 _USEFUL_CORES = min(num_threads(), 8)
 # Best first. CUDA's pace, seen on an H200, is that of the one host thread which checks digests and
@@ -168,4 +170,6 @@ def _pick(*, kv_bytes: int, num_entries: int) -> tuple[str, str, str]:
 
 def _seconds_label(seconds: float) -> str:
     """A rough duration, such as `about 1.5 s`."""
-    return f"about {seconds:.1f} s" if seconds >= 0.1 else "under 0.1 s"  # noqa: PLR2004
+    if seconds < _SHORTEST_SECONDS:
+        return f"under {_SHORTEST_SECONDS} s"
+    return f"about {seconds:.1f} s"
