@@ -34,6 +34,7 @@ __all__ = [
     "is_aligned",
     "kernel",
     "launch",
+    "load_only",
     "on_stream",
     "types",
     "warp_sync",
@@ -53,6 +54,7 @@ _MAX_BLOCKS = 2 if SIMULATED else 4096  # beyond, the grid-stride loops take ove
 
 _simulated_adds = threading.Lock()
 _stream: ContextVar[Stream] = ContextVar("kvaudit_cuda_stream", default=0)
+_loads_only: ContextVar[bool] = ContextVar("kvaudit_cuda_loads_only", default=False)
 
 
 def device_function(body: Callable[..., Any]) -> Callable[..., Any]:
@@ -110,6 +112,19 @@ def on_stream(stream: Stream) -> Iterator[None]:
         _stream.reset(token)
 
 
+@contextmanager
+def load_only() -> Iterator[None]:
+    """Launches of this context compile and load their kernels, and enqueue nothing.
+
+    Neither is allowed while a stream is captured into a graph.
+    """
+    token = _loads_only.set(True)
+    try:
+        yield
+    finally:
+        _loads_only.reset(token)
+
+
 def launch(
     compiled_kernel: Kernel,
     arguments: tuple[Any, ...],
@@ -127,8 +142,18 @@ def launch(
         block_threads: threads a block.
         shared_bytes: dynamic shared memory a block.
     """
+    if _loads_only.get():
+        _load(compiled_kernel, arguments)
+        return
     num_blocks = min(max(-(-num_items // block_threads), _MIN_BLOCKS), _MAX_BLOCKS)
     compiled_kernel[num_blocks, block_threads, _stream.get(), shared_bytes](*arguments)
+
+
+def _load(compiled_kernel: Kernel, arguments: tuple[Any, ...]) -> None:
+    """Compile a kernel for the types of its arguments, and load it on the current device."""
+    if not SIMULATED:
+        signature = tuple(compiled_kernel.typeof_pyval(argument) for argument in arguments)
+        compiled_kernel.compile(signature).bind()
 
 
 def _address(array: KernelArray) -> int:

@@ -7,17 +7,18 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from kvaudit.kernels import cuda_module
-from kvaudit.kernels.cuda_module import launch, on_stream
+from kvaudit.kernels.cuda_module import SIMULATED, launch, load_only, on_stream
 
 LAUNCHERS = "hash", "fold", "verify", "write", "plan"
 
 
 class RecordingKernel:
-    """Stands in for a compiled kernel: notes how it was configured and called."""
+    """Stands in for a compiled kernel: notes how it was configured, called and loaded."""
 
     def __init__(self):
         self.configuration = None
         self.arguments = None
+        self.loaded = None
 
     def __getitem__(self, configuration):
         self.configuration = configuration
@@ -25,6 +26,15 @@ class RecordingKernel:
 
     def __call__(self, *arguments):
         self.arguments = arguments
+
+    typeof_pyval = staticmethod(type)
+
+    def compile(self, signature):
+        self.signature = signature
+        return self
+
+    def bind(self):
+        self.loaded = self.signature
 
 
 def _launched(num_items: int) -> RecordingKernel:
@@ -64,6 +74,16 @@ def test_an_error_gives_the_stream_back():
     with pytest.raises(RuntimeError, match="failed launch"), on_stream("side"):
         raise RuntimeError("failed launch")
     assert _launched(1).configuration[2] == 0
+
+
+def test_a_kernel_that_is_only_loaded_is_not_launched():
+    with load_only():
+        recording = _launched(1)
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(_launched, 1).result().arguments == ("a", 1)
+    assert recording.configuration is None
+    assert recording.loaded == (None if SIMULATED else (str, int))
+    assert _launched(1).arguments == ("a", 1)
 
 
 def test_importing_every_kernel_needs_no_driver():
