@@ -17,13 +17,18 @@
         DeviceUnsupported         a device that the kernels do not run on
         DeviceFailed              the device failed in the middle
       ConfigError               contradicting or malformed options
+      CanaryError               the alarm of a canary that runs beside an engine, a RuntimeError too
+        CanaryStalledError        a launch that was due did not run
+        CanaryViolationError      mode raise: violations were found
       InternalError             kvaudit's own self-check failed
         SelfCheckFailed           a planted bad entry was not caught
 
-A violation is data and never raised. Exit codes: `cli/exit_code.py`.
+A violation is data and never raised, but where an engine asked its canary to. Exit codes: `cli/exit_code.py`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class KvauditError(Exception):
@@ -143,6 +148,43 @@ class DeviceFailed(BackendError):
 
 class ConfigError(KvauditError):
     """Options contradict each other or cannot be parsed."""
+
+
+class CanaryError(KvauditError, RuntimeError):
+    """The alarm of a canary that runs beside an engine, in the engine's own process.
+
+    Args:
+        message: what is wrong.
+        step: the step of the check that saw it.
+        hint: the next thing to try.
+    """
+
+    def __init__(self, message: str, *, step: int, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.step = step
+
+
+class CanaryStalledError(CanaryError):
+    """Launches were due, and their counter did not move.
+
+    Args:
+        tags: names of the launch tags.
+        step: the step of the check that saw it.
+    """
+
+    def __init__(self, tags: Sequence[str], *, step: int) -> None:
+        # The engine's own words, which log parsers know.
+        super().__init__(
+            "kv-canary: kernel_run_counter did not increase since previous check for "
+            f"tags=[{', '.join(tags)}] at step={step}; canary path is not executing",
+            step=step,
+            hint="look for the code path that left the launches of these tags out",
+        )
+        self.tags = tuple(tags)
+
+
+class CanaryViolationError(CanaryError):
+    """Violations were found, and the canary's mode is `raise`. The message is their log text."""
 
 
 class InternalError(KvauditError):

@@ -1,6 +1,14 @@
 from __future__ import annotations
 
-from kvaudit.errors import InputError, KvauditError, ValuesInvalid
+import pytest
+
+from kvaudit.errors import (
+    CanaryStalledError,
+    CanaryViolationError,
+    InputError,
+    KvauditError,
+    ValuesInvalid,
+)
 
 
 def test_an_input_error_says_file_column_and_row_before_what_is_wrong() -> None:
@@ -25,3 +33,20 @@ def test_a_note_beside_a_file_names_another_file_and_not_itself() -> None:
     error = ValuesInvalid("a null", path="a.arrow")
     assert error.left_out_note("a.arrow") == "not audited: a null"
     assert error.left_out_note("b.arrow") == "not audited: a.arrow: a null"
+
+
+def test_a_stall_names_its_tags_and_step_in_words_that_log_parsers_know() -> None:
+    error = CanaryStalledError(["HEAD_K_FULL", "TAIL_K_FULL"], step=200)
+    assert str(error) == (
+        "kv-canary: kernel_run_counter did not increase since previous check for "
+        "tags=[HEAD_K_FULL, TAIL_K_FULL] at step=200; canary path is not executing"
+    )
+    assert (error.tags, error.step) == (("HEAD_K_FULL", "TAIL_K_FULL"), 200)
+
+
+@pytest.mark.parametrize(
+    "error", [CanaryStalledError(["TAIL_K_FULL"], step=1), CanaryViolationError("x", step=1)]
+)
+def test_what_a_canary_raises_in_an_engine_is_a_runtime_error_too(error: KvauditError) -> None:
+    assert isinstance(error, RuntimeError)
+    assert error.step == 1

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from kvaudit.errors import BackendError, ConfigError, InputError, InternalError, KvauditError
+from kvaudit.errors import (
+    BackendError,
+    CanaryError,
+    ConfigError,
+    InputError,
+    InternalError,
+    KvauditError,
+)
 
 
 class ExitCode(IntEnum):
@@ -34,6 +41,8 @@ BRANCHES: dict[type[KvauditError], ExitCode] = {
     InputError: ExitCode.INPUT,
     BackendError: ExitCode.BACKEND,
     ConfigError: ExitCode.USAGE,
+    # It belongs to an engine's process: a command that lets it pass is wrong.
+    CanaryError: ExitCode.INTERNAL,
     InternalError: ExitCode.INTERNAL,
 }
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kvaudit.core.canary_health import CanaryHealth
 from kvaudit.core.entries import ALL_ENTRIES, Scope
 from kvaudit.core.held_slots import JUDGED_STATES, LIVE_STATES, HeldSlots
 from kvaudit.core.plan import PlannedLaunch
@@ -58,6 +59,7 @@ class PoolEvidence:
         swa_num_slots: slots of that pool; None when not known.
         scope: what the user asked to judge.
         gaps: what could not be judged.
+        health: what the counters and the ring of the engine's own run say.
     """
 
     snapshot: Snapshot
@@ -69,6 +71,7 @@ class PoolEvidence:
     swa_num_slots: int | None = None
     scope: Scope = ALL_ENTRIES
     gaps: CoverageGaps = field(default_factory=CoverageGaps)
+    health: CanaryHealth = field(default_factory=CanaryHealth)
 
     @cached_property
     def live_slots(self) -> HeldSlots | None:

@@ -10,11 +10,13 @@ from kvaudit.core.finding import Finding, RuleGroup, group_of
 from kvaudit.diagnosis import (
     broken_link,
     double_free,
+    kernel_stalled,
     launch_disabled,
     length_mismatch,
     live_slot_free,
     not_covered,
     refcount_mismatch,
+    ring_overflow,
     slot_alias,
     slot_out_of_range,
     swa_map_stale,
@@ -28,7 +30,9 @@ RULES: Final[Mapping[Rule, Callable[[PoolEvidence], list[Finding]]]] = {
     for module in (
         not_covered,
         launch_disabled,
+        kernel_stalled,
         unstamped,
+        ring_overflow,
         slot_alias,
         slot_out_of_range,
         broken_link,

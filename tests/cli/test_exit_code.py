@@ -40,7 +40,7 @@ def test_the_numbers_are_those_that_scripts_rely_on() -> None:
 @pytest.mark.parametrize("kind", ERRORS, ids=lambda kind: kind.__name__)
 def test_every_error_of_the_tree_lies_on_one_branch_that_has_a_code(kind) -> None:
     assert [branch for branch in BRANCHES if issubclass(kind, branch)] in [[b] for b in BRANCHES]
-    assert exit_code_of(kind("x")) in set(BRANCHES.values())
+    assert exit_code_of(kind.__new__(kind, "x")) in set(BRANCHES.values())
 
 
 @pytest.mark.parametrize("kind", ERRORS, ids=lambda kind: kind.__name__)
@@ -49,7 +49,7 @@ def test_every_error_is_drawn_in_the_tree(kind) -> None:
 
 
 def test_no_error_can_be_taken_for_violations() -> None:
-    assert ExitCode.VIOLATIONS not in {exit_code_of(kind("x")) for kind in ERRORS}
+    assert ExitCode.VIOLATIONS not in {exit_code_of(kind.__new__(kind, "x")) for kind in ERRORS}
     assert exit_code_of(KvauditError("outside every branch")) is ExitCode.INTERNAL
 
 

@@ -13,7 +13,9 @@ from tests.helpers.worlds import fixture_f
 NAMES = {
     "KV001": "not-covered",
     "KV002": "launch-disabled",
+    "KV003": "kernel-stalled",
     "KV004": "unstamped",
+    "KV005": "ring-overflow",
     "KV101": "slot-alias",
     "KV102": "slot-out-of-range",
     "KV103": "broken-link",
@@ -33,13 +35,14 @@ def test_ids_names_and_weights_are_the_designs() -> None:
     assert {rule.id: rule.name for rule in RULES} == NAMES
     weights = {rule.id: rule.severity for rule in RULES}
     assert {weights[rule_id] for rule_id in NAMES if rule_id.startswith("KV1")} == {Severity.ERROR}
-    assert weights["KV001"] is weights["KV002"] is Severity.WARNING
+    warnings = {rule_id for rule_id, weight in weights.items() if weight is Severity.WARNING}
+    assert warnings == {"KV001", "KV002", "KV003", "KV005"}
     assert weights["KV004"] is Severity.NOTE
 
 
 def test_rules_are_chosen_by_id_prefix_or_name() -> None:
     assert _ids() == list(NAMES)
-    assert _ids(("KV0",)) == ["KV001", "KV002", "KV004"]
+    assert _ids(("KV0",)) == ["KV001", "KV002", "KV003", "KV004", "KV005"]
     assert _ids(("kv101", "slot-out-of-range")) == ["KV101", "KV102"]
     assert _ids(("KV10",), ("KV101",)) == [f"KV10{digit}" for digit in range(2, 9)]
 
