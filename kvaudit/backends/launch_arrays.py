@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from typing import Protocol
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from kvaudit.backends import memory
 from kvaudit.backends.torch_module import torch
@@ -35,12 +37,17 @@ class LaunchArrays(Protocol):
         """KV bytes as uint8 [rows, row_bytes]; rows keep their stride."""
         ...
 
-    def hashes(self, length: int) -> KernelArray:
-        """Scratch for hashes: zeros, shape [length], uint64."""
+    def rows_at(
+        self, address: int, *, num_rows: int, row_bytes: int, step_bytes: int
+    ) -> KernelArray:
+        """KV bytes from an address on as uint8 [num_rows, row_bytes]; rows may overlap.
+
+        Nothing between the rows that a launch asks for is touched: it may be anyone's.
+        """
         ...
 
     def written(self, scratch: KernelArray) -> KernelArray:
-        """Scratch that launches have filled, as an input."""
+        """A `hashed_output` that launches fill, as an input of those after them."""
         ...
 
     def no_reason_bits(self) -> KernelArray:
@@ -102,12 +109,16 @@ class HostArrays:
         """KV bytes as uint8 [rows, row_bytes]; rows keep their stride."""
         return frozen(byte_rows(tensor).cpu().numpy())
 
-    def hashes(self, length: int) -> KernelArray:
-        """Scratch for hashes: zeros, shape [length], uint64."""
-        return np.zeros(length, dtype=np.uint64)
+    def rows_at(
+        self, address: int, *, num_rows: int, row_bytes: int, step_bytes: int
+    ) -> KernelArray:
+        """KV bytes from an address on as uint8 [num_rows, row_bytes]; rows may overlap."""
+        span_bytes = (num_rows - 1) * step_bytes + row_bytes
+        memory = np.ctypeslib.as_array((ctypes.c_uint8 * span_bytes).from_address(address))
+        return as_strided(memory, (num_rows, row_bytes), (step_bytes, 1), writeable=False)
 
     def written(self, scratch: KernelArray) -> KernelArray:
-        """Scratch that launches have filled, as an input."""
+        """A `hashed_output` that launches fill, as an input of those after them."""
         return memory.hashed_input(scratch)
 
     def no_reason_bits(self) -> KernelArray:
@@ -147,12 +158,23 @@ class CudaArrays:
         """KV bytes as uint8 [rows, row_bytes]; rows keep their stride."""
         return self.signed(byte_rows(tensor))
 
-    def hashes(self, length: int) -> KernelArray:
-        """Scratch for hashes: zeros, shape [length], uint64."""
-        return self.hashed(torch.zeros(length, dtype=torch.int64, device=self._device))
+    def rows_at(
+        self, address: int, *, num_rows: int, row_bytes: int, step_bytes: int
+    ) -> KernelArray:
+        """KV bytes from an address on as uint8 [num_rows, row_bytes]; rows may overlap."""
+        from kvaudit.kernels.cuda_module import cuda
+
+        description = {
+            "shape": (num_rows, row_bytes),
+            "strides": (step_bytes, 1),
+            "typestr": "|u1",
+            "data": (address, False),
+            "version": 3,
+        }
+        return cuda.from_cuda_array_interface(description)
 
     def written(self, scratch: KernelArray) -> KernelArray:
-        """Scratch that launches have filled, as an input."""
+        """A `hashed_output` that launches fill, as an input of those after them."""
         return scratch
 
     def no_reason_bits(self) -> KernelArray:

@@ -8,9 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Final
 
+from kvaudit.backends.launch_tensor_checks import (
+    ANY_LENGTH,
+    check_int64,
+    check_is_tensor,
+    check_memory,
+    check_tensor,
+    device_of,
+)
 from kvaudit.backends.launch_types import (
     CanaryLaunchTag,
     RealKvHashMode,
@@ -22,9 +29,7 @@ from kvaudit.backends.launch_types import (
 from kvaudit.backends.torch_module import torch
 from kvaudit.constants import RECORD_BYTES, SOURCE_ALIGNMENT_BYTES, VIOLATION_FIELDS, WORD_BYTES
 
-ANY_LENGTH: Final = None
-_MIN_SOURCE_DIMENSIONS = 2
-_INT64 = torch.iinfo(torch.int64)
+_MIN_SOURCE_DIMENSIONS: Final = 2
 
 
 def check_context(context: VerifyOrWriteContext) -> None:
@@ -107,69 +112,6 @@ def check_write_plan(plan: WritePlan, *, device: torch.device) -> None:
     )
 
 
-def check_tensor(
-    tensor: torch.Tensor,
-    name: str,
-    dtype: torch.dtype,
-    *,
-    shape: Sequence[int | None],
-    device: torch.device,
-) -> None:
-    """Refuse a tensor of another dtype, shape or device, or one that is not contiguous.
-
-    Args:
-        tensor: the tensor.
-        name: its name, for the message.
-        dtype: the dtype it must have.
-        shape: the lengths it must have; ANY_LENGTH leaves one open.
-        device: where it must live.
-
-    Raises:
-        ValueError: it differs.
-    """
-    _check_is_tensor(tensor, name)
-    if tensor.dtype != dtype:
-        raise ValueError(f"{name}: dtype is {tensor.dtype}, not {dtype}")
-    fits = len(shape) == tensor.dim() and all(
-        want is ANY_LENGTH or want == length
-        for want, length in zip(shape, tensor.shape, strict=True)
-    )
-    if not fits:
-        wanted = ", ".join("any" if length is None else str(length) for length in shape)
-        raise ValueError(f"{name}: shape is {list(tensor.shape)}, not [{wanted}]")
-    if tensor.device != device:
-        raise ValueError(f"{name}: is on {tensor.device}, not on {device}")
-    if not tensor.is_contiguous():
-        raise ValueError(f"{name}: is not contiguous, its strides are {list(tensor.stride())}")
-
-
-def device_of(tensor: torch.Tensor, name: str) -> torch.device:
-    """Where a tensor lives, if it is one.
-
-    Raises:
-        ValueError: naming it.
-    """
-    _check_is_tensor(tensor, name)
-    return tensor.device
-
-
-def check_int64(value: object, name: str) -> None:
-    """Refuse what a kernel does not take as an int64.
-
-    Raises:
-        ValueError: it is no integer, or it does not fit.
-    """
-    if not isinstance(value, Integral):
-        raise ValueError(f"{name}: is {value!r}, not an integer")  # noqa: TRY004 - one error for all
-    if not _INT64.min <= int(value) <= _INT64.max:
-        raise ValueError(f"{name}: is {value}, which does not fit 64 bits")
-
-
-def _check_is_tensor(tensor: object, name: str) -> None:
-    if not isinstance(tensor, torch.Tensor):
-        raise ValueError(f"{name}: is a {type(tensor).__name__}, not a tensor")  # noqa: TRY004 - one error for all
-
-
 def _check_member(name: str, value: int, members: type[CanaryLaunchTag | RealKvHashMode]) -> None:
     if value not in list(members):
         raise ValueError(f"{name}: {value!r} is no {members.__name__}")
@@ -213,7 +155,7 @@ def _check_geometry(source: RealKvSource, name: str) -> None:
 
 
 def _check_strides(tensor: torch.Tensor, name: str, *, device: torch.device) -> None:
-    _check_is_tensor(tensor, name)
+    check_is_tensor(tensor, name)
     if tensor.device != device:
         raise ValueError(f"{name}: is on {tensor.device}, not on {device}")
     if tensor.dim() < _MIN_SOURCE_DIMENSIONS:
@@ -225,6 +167,7 @@ def _check_strides(tensor: torch.Tensor, name: str, *, device: torch.device) -> 
     )
     if strides[-1] != 1 or has_gaps:
         raise ValueError(f"{name}: has gaps within a row, its strides are {strides}")
+    check_memory(tensor, name)
     row_stride_bytes = tensor.stride(0) * tensor.element_size()
     if row_stride_bytes % SOURCE_ALIGNMENT_BYTES:
         raise ValueError(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kvaudit.backends.launch_binding import BoundFold
 from kvaudit.backends.launch_types import RealKvHashMode, RealKvSource, VerifyOrWriteContext
 from kvaudit.backends.torch_module import torch
 from kvaudit.constants import PARTIAL_READ_BYTES
@@ -12,35 +12,40 @@ from kvaudit.kernels.fold.reference import source_hash
 from kvaudit.kernels.hash.reference import splitmix64
 
 
-def fold_sources(
+def bind_fold(
     _kernels: object,
     _arrays: object,
     *,
     context: VerifyOrWriteContext,
     slot_indices: torch.Tensor,
-    num_folded: int,
-) -> NDArray[np.uint64]:
-    """real_kv_hash of each entry: `acc = 0; per source acc = S(acc ^ source_hash)`.
+) -> BoundFold:
+    """The fold of each entry: `acc = 0; per source acc = S(acc ^ source_hash)`; see `BindFold`.
 
-    The arguments and the result are those of `launch_fold.fold_sources`. Entries outside the pool
-    get 0: their hash is never looked at.
+    Entries outside the pool get 0: their hash is never looked at.
     """
-    if context.real_kv_hash_mode == RealKvHashMode.NONE or not context.real_kv_sources:
-        return np.zeros(0, dtype=np.uint64)
-    real_kv_hashes = np.zeros(slot_indices.shape[0], dtype=np.uint64)
-    for entry, slot in enumerate(slot_indices[:num_folded].tolist()):
-        if not 0 <= slot < context.canary_buf.shape[0]:
-            continue
-        acc = 0
-        for source in context.real_kv_sources:
-            slot_bytes = _slot_bytes(source, slot)
-            if context.real_kv_hash_mode == RealKvHashMode.PARTIAL:
-                slot_bytes = slot_bytes[:PARTIAL_READ_BYTES]
-            else:
-                slot_bytes = slot_bytes[: source.read_bytes]
-            acc = splitmix64(acc ^ source_hash(slot_bytes))
-        real_kv_hashes[entry] = acc
-    return real_kv_hashes
+    folds_nothing = context.real_kv_hash_mode == RealKvHashMode.NONE or not context.real_kv_sources
+    num_entries = slot_indices.shape[0]
+    real_kv_hashes = np.zeros(0 if folds_nothing else num_entries, dtype=np.uint64)
+
+    def enqueue(num_folded: int) -> None:
+        real_kv_hashes.fill(0)
+        for entry, slot in enumerate(slot_indices[:num_folded].tolist()):
+            if not folds_nothing and 0 <= slot < context.canary_buf.shape[0]:
+                real_kv_hashes[entry] = _real_kv_hash(context, slot)
+
+    return BoundFold(real_kv_hashes=real_kv_hashes, enqueue=enqueue)
+
+
+def _real_kv_hash(context: VerifyOrWriteContext, slot: int) -> int:
+    acc = 0
+    for source in context.real_kv_sources:
+        slot_bytes = _slot_bytes(source, slot)
+        if context.real_kv_hash_mode == RealKvHashMode.PARTIAL:
+            slot_bytes = slot_bytes[:PARTIAL_READ_BYTES]
+        else:
+            slot_bytes = slot_bytes[: source.read_bytes]
+        acc = splitmix64(acc ^ source_hash(slot_bytes))
+    return acc
 
 
 def _slot_bytes(source: RealKvSource, slot: int) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kvaudit.backends.launch_checks import ANY_LENGTH, check_int64, check_tensor
+from kvaudit.backends.launch_tensor_checks import ANY_LENGTH, check_int64, check_tensor
 from kvaudit.backends.torch_module import torch
 
 

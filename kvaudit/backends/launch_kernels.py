@@ -1,31 +1,48 @@
-"""Which kernels a launch runs: its tensors' device decides."""
+"""Which kernels a launch runs, and on which stream: its tensors' device decides."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
+from kvaudit.backends import launch_fold
 from kvaudit.backends.cuda_device import require_cuda
 from kvaudit.backends.cuda_errors import cuda_errors_translated
 from kvaudit.backends.kernel_set import KernelSet, kernel_set
 from kvaudit.backends.launch_arrays import CudaArrays, HostArrays, LaunchArrays
+from kvaudit.backends.launch_binding import BindFold
 from kvaudit.backends.torch_module import torch
 
-KernelChoice = Callable[[torch.device], AbstractContextManager[tuple[KernelSet, LaunchArrays]]]
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LaunchKernels:
+    """What launches are made of.
+
+    Fields:
+        kernels: the launchers.
+        arrays: how tensors become their arrays.
+        bind_fold: makes the fold of a context's sources.
+    """
+
+    kernels: KernelSet
+    arrays: LaunchArrays
+    bind_fold: BindFold
+
+
+def device_kernels(device: torch.device) -> LaunchKernels:
+    """The kernels for tensors of a device; launched and bound where `on_torch_stream`."""
+    on_cuda = device.type == "cuda"
+    return LaunchKernels(
+        kernels=kernel_set("numba_cuda" if on_cuda else "numba_cpu"),
+        arrays=CudaArrays(device) if on_cuda else HostArrays(),
+        bind_fold=launch_fold.bind_fold,
+    )
 
 
 @contextmanager
-def reference_kernels(device: torch.device) -> Iterator[tuple[KernelSet, LaunchArrays]]:
-    """The reference kernels; tensors of a device go through host memory and back."""
-    del device
-    arrays = HostArrays()
-    yield kernel_set("reference"), arrays
-    arrays.write_back()
-
-
-@contextmanager
-def device_kernels(device: torch.device) -> Iterator[tuple[KernelSet, LaunchArrays]]:
-    """The kernels for tensors of a device.
+def on_torch_stream(device: torch.device) -> Iterator[None]:
+    """Launches of this context are enqueued on torch's current stream of a device.
 
     Raises:
         ValueError: launches run on neither of its kind.
@@ -33,7 +50,7 @@ def device_kernels(device: torch.device) -> Iterator[tuple[KernelSet, LaunchArra
         DeviceFailed: the device reported an error.
     """
     if device.type == "cpu":
-        yield kernel_set("numba_cpu"), HostArrays()
+        yield
         return
     if device.type != "cuda":
         raise ValueError(f"tensors are on {device}; launches run on cpu and cuda")
@@ -42,4 +59,4 @@ def device_kernels(device: torch.device) -> Iterator[tuple[KernelSet, LaunchArra
 
     stream = cuda.external_stream(torch.cuda.current_stream(device).cuda_stream)
     with cuda_errors_translated(), cuda.gpus[device.index or 0], on_stream(stream):
-        yield kernel_set("numba_cuda"), CudaArrays(device)
+        yield

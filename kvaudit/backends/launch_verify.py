@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
-from kvaudit.backends import launch_fold, launch_fold_reference
+from kvaudit.backends.launch_binding import Enqueue
 from kvaudit.backends.launch_checks import check_context, check_verify_plan
-from kvaudit.backends.launch_kernels import KernelChoice, device_kernels, reference_kernels
+from kvaudit.backends.launch_kernels import LaunchKernels
+from kvaudit.backends.launch_once import launch_on_device, launch_on_reference
 from kvaudit.backends.launch_types import VerifyOrWriteContext, VerifyPlan
+from kvaudit.backends.prepared_launch import PreparedLaunch, prepare
 from kvaudit.backends.torch_module import torch
-from kvaudit.kernels.array_forms import KernelArray
 
 
 def launch_canary_verify_kernel(
@@ -25,12 +26,8 @@ def launch_canary_verify_kernel(
     Raises:
         ValueError: an argument cannot be used; the message names it.
     """
-    _launch(
-        device_kernels,
-        launch_fold.fold_sources,
-        context=context,
-        plan=plan,
-        checks_tokens=check_verify_expected_token,
+    launch_on_device(
+        _VerifyLaunch(context=context, plan=plan, checks_tokens=check_verify_expected_token)
     )
 
 
@@ -38,38 +35,42 @@ def launch_canary_verify_kernel_torch_reference(
     *, context: VerifyOrWriteContext, plan: VerifyPlan, check_verify_expected_token: bool
 ) -> None:
     """`launch_canary_verify_kernel` on the reference kernels and the reference's fold."""
-    _launch(
-        reference_kernels,
-        launch_fold_reference.fold_sources,
-        context=context,
-        plan=plan,
-        checks_tokens=check_verify_expected_token,
+    launch_on_reference(
+        _VerifyLaunch(context=context, plan=plan, checks_tokens=check_verify_expected_token)
     )
 
 
-def _launch(
-    choice: KernelChoice,
-    fold_sources: Callable[..., KernelArray],
-    *,
-    context: VerifyOrWriteContext,
-    plan: VerifyPlan,
-    checks_tokens: bool,
-) -> None:
-    check_context(context)
-    device = context.canary_buf.device
-    check_verify_plan(plan, device=device)
-    capacity = plan.verify_slot_indices.shape[0]
-    with choice(device) as (kernels, arrays):
-        real_kv_hashes = fold_sources(
-            kernels,
-            arrays,
-            context=context,
-            slot_indices=plan.verify_slot_indices,
-            num_folded=arrays.num_active(
-                num_valid=plan.verify_num_valid, enable=plan.enable, capacity=capacity
-            ),
+def prepare_canary_verify_kernel(
+    *, context: VerifyOrWriteContext, plan: VerifyPlan, check_verify_expected_token: bool
+) -> PreparedLaunch:
+    """`launch_canary_verify_kernel` for steps that repeat: checked and compiled here, then called.
+
+    Raises:
+        ValueError: an argument cannot be used; the message names it. Or a graph is being captured.
+    """
+    return prepare(
+        _VerifyLaunch(context=context, plan=plan, checks_tokens=check_verify_expected_token)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _VerifyLaunch:
+    context: VerifyOrWriteContext
+    plan: VerifyPlan
+    checks_tokens: bool
+
+    def check(self) -> torch.device:
+        check_context(self.context)
+        device = self.context.canary_buf.device
+        check_verify_plan(self.plan, device=device)
+        return device
+
+    def bind(self, chosen: LaunchKernels) -> Enqueue:
+        context, plan, arrays = self.context, self.plan, chosen.arrays
+        fold = chosen.bind_fold(
+            chosen.kernels, arrays, context=context, slot_indices=plan.verify_slot_indices
         )
-        kernels.launch_verify(
+        arguments = (
             arrays.hashed(context.canary_buf.view(torch.int64)),
             arrays.signed(plan.verify_slot_indices),
             arrays.hashed(plan.verify_expected_tokens),
@@ -77,12 +78,24 @@ def _launch(
             arrays.signed(plan.verify_prev_slot_indices),
             arrays.signed(plan.verify_num_valid),
             arrays.signed(plan.enable),
-            real_kv_hashes,
+            fold.real_kv_hashes,
             arrays.no_reason_bits(),
             arrays.hashed_output(context.violation_ring),
             arrays.signed_output(context.violation_write_index),
             arrays.signed_output(context.slot_run_counter),
             arrays.signed_output(context.kernel_run_counter),
             int(context.kernel_kind),
-            checks_tokens,
+            self.checks_tokens,
         )
+
+        def enqueue() -> None:
+            fold.enqueue(
+                arrays.num_active(
+                    num_valid=plan.verify_num_valid,
+                    enable=plan.enable,
+                    capacity=plan.verify_slot_indices.shape[0],
+                )
+            )
+            chosen.kernels.launch_verify(*arguments)
+
+        return enqueue

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
-from kvaudit.backends import launch_fold, launch_fold_reference
 from kvaudit.backends.launch_arrays import or_absent
+from kvaudit.backends.launch_binding import Enqueue
 from kvaudit.backends.launch_checks import check_context, check_write_plan
 from kvaudit.backends.launch_inputs import WrittenTokens
-from kvaudit.backends.launch_kernels import KernelChoice, device_kernels, reference_kernels
+from kvaudit.backends.launch_kernels import LaunchKernels
+from kvaudit.backends.launch_once import launch_on_device, launch_on_reference
 from kvaudit.backends.launch_types import VerifyOrWriteContext, WritePlan
+from kvaudit.backends.prepared_launch import PreparedLaunch, prepare
 from kvaudit.backends.torch_module import torch
-from kvaudit.kernels.array_forms import KernelArray
 
 
 def launch_canary_write_kernel(
@@ -48,7 +49,7 @@ def launch_canary_write_kernel(
         expected_input_tokens=expected_input_tokens,
         expected_input_positions=expected_input_positions,
     )
-    _launch(device_kernels, launch_fold.fold_sources, context=context, plan=plan, tokens=tokens)
+    launch_on_device(_WriteLaunch(context=context, plan=plan, tokens=tokens))
 
 
 def launch_canary_write_kernel_torch_reference(
@@ -71,36 +72,58 @@ def launch_canary_write_kernel_torch_reference(
         expected_input_tokens=expected_input_tokens,
         expected_input_positions=expected_input_positions,
     )
-    _launch(
-        reference_kernels,
-        launch_fold_reference.fold_sources,
-        context=context,
-        plan=plan,
-        tokens=tokens,
-    )
+    launch_on_reference(_WriteLaunch(context=context, plan=plan, tokens=tokens))
 
 
-def _launch(
-    choice: KernelChoice,
-    fold_sources: Callable[..., KernelArray],
+def prepare_canary_write_kernel(
     *,
     context: VerifyOrWriteContext,
     plan: WritePlan,
-    tokens: WrittenTokens,
-) -> None:
-    check_context(context)
-    device = context.canary_buf.device
-    check_write_plan(plan, device=device)
-    tokens.check(device=device)
-    with choice(device) as (kernels, arrays):
-        real_kv_hashes = fold_sources(
-            kernels,
-            arrays,
-            context=context,
-            slot_indices=tokens.out_cache_loc,
-            num_folded=tokens.out_cache_loc.shape[0],
+    input_ids: torch.Tensor,
+    positions: torch.Tensor,
+    out_cache_loc: torch.Tensor,
+    enable_write_input_assert: bool,
+    expected_input_tokens: torch.Tensor | None = None,
+    expected_input_positions: torch.Tensor | None = None,
+) -> PreparedLaunch:
+    """`launch_canary_write_kernel` for steps that repeat: checked and compiled here, then called.
+
+    A step of fewer tokens has fewer in its plan, or negative slots.
+
+    Raises:
+        ValueError: an argument cannot be used; the message names it. Or a graph is being captured.
+    """
+    tokens = WrittenTokens(
+        input_ids=input_ids,
+        positions=positions,
+        out_cache_loc=out_cache_loc,
+        enable_write_input_assert=enable_write_input_assert,
+        expected_input_tokens=expected_input_tokens,
+        expected_input_positions=expected_input_positions,
+    )
+    return prepare(_WriteLaunch(context=context, plan=plan, tokens=tokens))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _WriteLaunch:
+    context: VerifyOrWriteContext
+    plan: WritePlan
+    tokens: WrittenTokens
+
+    def check(self) -> torch.device:
+        check_context(self.context)
+        device = self.context.canary_buf.device
+        check_write_plan(self.plan, device=device)
+        self.tokens.check(device=device)
+        return device
+
+    def bind(self, chosen: LaunchKernels) -> Enqueue:
+        context, plan, tokens, arrays = self.context, self.plan, self.tokens, chosen.arrays
+        device = context.canary_buf.device
+        fold = chosen.bind_fold(
+            chosen.kernels, arrays, context=context, slot_indices=tokens.out_cache_loc
         )
-        kernels.launch_write(
+        arguments = (
             arrays.signed(plan.write_offsets),
             arrays.signed(plan.write_seed_slot_indices),
             arrays.signed(plan.write_num_valid_reqs),
@@ -109,7 +132,7 @@ def _launch(
             arrays.signed(tokens.out_cache_loc),
             arrays.hashed(or_absent(tokens.expected_input_tokens, torch.int64, device=device)),
             arrays.hashed(or_absent(tokens.expected_input_positions, torch.int64, device=device)),
-            real_kv_hashes,
+            fold.real_kv_hashes,
             arrays.signed(context.enable_chain_position_assert),
             arrays.hashed_output(context.canary_buf.view(torch.int64)),
             arrays.hashed_output(context.violation_ring),
@@ -118,3 +141,9 @@ def _launch(
             arrays.signed_output(context.kernel_run_counter),
             int(context.kernel_kind),
         )
+
+        def enqueue() -> None:
+            fold.enqueue(tokens.out_cache_loc.shape[0])
+            chosen.kernels.launch_write(*arguments)
+
+        return enqueue

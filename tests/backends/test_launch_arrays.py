@@ -25,9 +25,9 @@ def test_host_inputs_are_read_only_and_outputs_are_not() -> None:
         arrays.signed(tensor),
         arrays.hashed(tensor),
         arrays.source(torch.zeros((2, 16))),
-        arrays.written(arrays.hashes(3)),
+        arrays.written(arrays.hashed_output(tensor)),
     ]
-    outputs = [arrays.signed_output(tensor), arrays.hashed_output(tensor), arrays.hashes(3)]
+    outputs = [arrays.signed_output(tensor), arrays.hashed_output(tensor)]
     assert not any(array.flags.writeable for array in inputs)
     assert all(array.flags.writeable for array in outputs)
     assert arrays.no_reason_bits().shape == (0,)
@@ -77,3 +77,14 @@ def test_host_tensors_need_no_writing_back() -> None:
     arrays.signed_output(tensor)[0] = 5
     arrays.write_back()
     assert tensor.tolist() == [5, 1, 2]
+
+
+def test_rows_at_an_address_are_a_steps_apart_view_of_what_lies_there() -> None:
+    tensor = torch.arange(64, dtype=torch.uint8)
+    rows = HostArrays().rows_at(tensor.data_ptr() + 8, num_rows=4, row_bytes=24, step_bytes=8)
+    assert rows.shape == (4, 24)
+    assert rows[:, 0].tolist() == [8, 16, 24, 32]
+    assert rows[3].tolist() == list(range(32, 56))
+    tensor[8] = 99
+    assert rows[0, 0] == 99
+    assert not rows.flags.writeable

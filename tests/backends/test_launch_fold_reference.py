@@ -14,10 +14,12 @@ from tests.helpers.torch_launches import make_context, make_source, stamp_all
 
 
 def folded(context: Any, slots: list[int], num_folded: int) -> list[int]:
-    hashes = launch_fold_reference.fold_sources(
-        None, None, context=context, slot_indices=torch.tensor(slots), num_folded=num_folded
+    fold = launch_fold_reference.bind_fold(
+        None, None, context=context, slot_indices=torch.tensor(slots)
     )
-    return hashes.tolist()
+    fold.enqueue(len(slots))
+    fold.enqueue(num_folded)
+    return fold.real_kv_hashes.tolist()
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,7 @@ def test_a_fault_of_the_launches_own_fold_is_none_of_the_twins(
     def broken(*_arguments: object, **_named: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(launch_fold, "fold_sources", broken)
+    monkeypatch.setattr(launch_fold, "bind_fold", broken)
     context = make_context(real_kv_sources=[make_source()])
     plan = stamp_all(context, launch.launch_canary_write_kernel_torch_reference)
     launch.launch_canary_verify_kernel_torch_reference(
