@@ -1,4 +1,7 @@
-"""The headers lane: the C++ hash agrees with the reference through g++, and nvcc takes the headers."""
+"""The headers lane: g++ and nvcc take the headers, and the hash and the README's kernels are right.
+
+`tests/cuda` compares the operations with the reference.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvaudit.constants import CHAIN_ANCHOR, CHAIN_ANCHOR_INPUT, MASK64, NO_PREDECESSOR, RECORD_WORDS
+from kvaudit.constants import CHAIN_ANCHOR, CHAIN_ANCHOR_INPUT, MASK64, NO_SEED, RECORD_WORDS
 from kvaudit.kernels.fold import reference as fold_reference
 from kvaudit.kernels.hash import reference
+from tests.helpers.cpp_headers import (
+    CUDA,
+    INCLUDE,
+    NVCC_WARNINGS,
+    ROOT,
+    WARNINGS,
+    Headers,
+    launch_of,
+    records_of,
+    shared_library,
+)
+from tests.kernels.implementations import REFERENCE
+from tests.kernels.launches import arguments, assert_same_outcome, outcome
+from tests.kernels.test_verify import damaged
+from tests.kernels.test_write import request_b
 
-CUDA = Path(__file__).parents[2] / "cuda"
-INCLUDE = CUDA / "include"
+EXAMPLE = ROOT / "examples" / "stamp_from_cuda.cu"
 README = CUDA / "README.md"
-WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
 HOST_PROGRAM = """
 #include <cstring>
 #include "kvaudit/hash.cuh"
@@ -47,13 +63,34 @@ std::uint64_t fold(const unsigned char* bytes, std::int64_t num_words) {
 }
 }
 """
-README_EXAMPLE = re.findall(r"```cpp\n(.*?)```", README.read_text(), re.DOTALL)[0]
+STEP_KERNELS, STAMP_REQUEST, FOLD_SLOTS = re.findall(
+    r"```cpp\n(.*?)```", README.read_text(), re.DOTALL
+)
+# One thread of a grid, so that a host runs the kernels as they stand on the page.
 README_ON_HOST = f"""
 #define __device__
-{README_EXAMPLE}
-extern "C" void call_stamp(std::uint64_t* records, std::int64_t slot, std::int64_t prev_slot,
-                           std::uint64_t token, std::uint64_t position, std::uint64_t hash) {{
-  stamp(records, slot, prev_slot, token, position, hash);
+#define __global__
+struct Index {{ unsigned x; }};
+constexpr Index blockIdx = {{0}}, threadIdx = {{0}}, blockDim = {{1}}, gridDim = {{1}};
+{STEP_KERNELS}
+{STAMP_REQUEST}
+extern "C" {{
+void launch_verify(const kvaudit::CanaryRecords* records, const kvaudit::VerifyPlan* plan,
+                   const kvaudit::Launch* launch) {{
+  check_step(*records, *plan, *launch);
+}}
+
+void launch_write(const kvaudit::CanaryRecords* records, const kvaudit::WritePlan* plan,
+                  const kvaudit::Launch* launch) {{
+  stamp_step(*records, *plan, *launch);
+}}
+
+void call_stamp_request(const kvaudit::CanaryRecords* records, const kvaudit::Launch* launch,
+                        std::int64_t seed_slot, std::uint64_t first_position,
+                        const std::uint64_t* tokens, const std::int64_t* slots,
+                        const std::uint64_t* hashes, std::int64_t num_tokens) {{
+  stamp_request(*records, *launch, seed_slot, first_position, tokens, slots, hashes, num_tokens);
+}}
 }}
 """
 
@@ -61,13 +98,9 @@ words = st.integers(min_value=0, max_value=MASK64)
 
 
 def _load(folder: Path, program: str) -> ctypes.CDLL:
-    source, shared = folder / "program.cpp", folder / "program.so"
+    source = folder / "program.cpp"
     source.write_text(program)
-    subprocess.run(
-        ["g++", "-std=c++17", *WARNINGS, "-shared", "-fPIC", f"-I{INCLUDE}", source, "-o", shared],
-        check=True,
-    )
-    return ctypes.CDLL(str(shared))
+    return shared_library(source, folder)
 
 
 @pytest.fixture(scope="module")
@@ -117,14 +150,37 @@ def test_cpp_fold_agrees_with_the_reference(library, slot_bytes):
     assert library.fold(slot_bytes, len(slot_bytes) // 8) == fold_reference.source_hash(slot_bytes)
 
 
-def test_readme_example_continues_a_chain(tmp_path):
-    call_stamp = _load(tmp_path, README_ON_HOST).call_stamp
-    call_stamp.argtypes = [ctypes.c_void_p, *[ctypes.c_int64] * 2, *[ctypes.c_uint64] * 3]
-    records = np.zeros((4, RECORD_WORDS), dtype=np.uint64)
-    call_stamp(records.ctypes.data, 2, NO_PREDECESSOR, 11, 0, 7)
-    call_stamp(records.ctypes.data, 3, 2, 12, 1, 8)
-    assert records[2].tolist() == [11, 0, CHAIN_ANCHOR, 7]
-    assert records[3].tolist() == [12, 1, reference.slot_hash(records, 2), 8]
+@pytest.fixture(scope="module")
+def readme(tmp_path_factory: pytest.TempPathFactory) -> Headers:
+    library = _load(tmp_path_factory.mktemp("readme"), README_ON_HOST)
+    return Headers(name="README", module_stem="", keeps_order=True, library=lambda: library)
+
+
+def test_the_kernels_of_the_readme_stamp_and_check_a_step(readme):
+    launch = request_b(slots=[6, -1, 8, 99], positions=[4, 1, 9, 3], write_seed_slot_indices=[0])
+    wanted = outcome(REFERENCE, "write", launch)
+    assert wanted["violation_write_index"][0] > 1
+    assert_same_outcome(readme, outcome(readme, "write", launch), wanted)
+
+    launch = damaged(1, 1, 7) | arguments(reason_bits=[])
+    wanted = outcome(REFERENCE, "verify", launch)
+    assert wanted["violation_write_index"][0] == 2
+    assert_same_outcome(readme, outcome(readme, "verify", launch), wanted)
+
+
+def test_the_function_of_the_readme_stamps_a_request_as_a_write_launch_does(readme):
+    launch = request_b(real_kv_hashes=[5, 6, 7, 8])
+    wanted = outcome(REFERENCE, "write", launch)
+    arrays = [launch[name] for name in ("input_ids", "out_cache_loc", "real_kv_hashes")]
+    readme.library().call_stamp_request(
+        ctypes.byref(records_of(launch["canary_records"])),
+        ctypes.byref(launch_of(launch)),
+        ctypes.c_int64(NO_SEED),
+        ctypes.c_uint64(0),
+        *(ctypes.c_void_p(array.ctypes.data) for array in arrays),
+        ctypes.c_int64(4),
+    )
+    np.testing.assert_array_equal(launch["canary_records"], wanted["canary_records"])
 
 
 @pytest.mark.parametrize("header", sorted(path.name for path in INCLUDE.rglob("*.cuh")))
@@ -137,8 +193,21 @@ def test_each_header_stands_alone(tmp_path, header):
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
-def test_nvcc_compiles_the_readme_example_for_the_device(tmp_path):
-    source = tmp_path / "hash.cu"
-    source.write_text(README_EXAMPLE)
-    command = ["nvcc", "-std=c++17", "-arch=sm_90", "-Werror=all-warnings", f"-I{INCLUDE}"]
-    subprocess.run([*command, "-c", source, "-o", tmp_path / "hash.o"], check=True)
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
+@pytest.mark.parametrize("source", ["README", "example"])
+def test_nvcc_compiles_for_the_device(tmp_path, source, architecture):
+    path = EXAMPLE
+    if source == "README":
+        path = tmp_path / "readme.cu"
+        path.write_text(STEP_KERNELS + STAMP_REQUEST + FOLD_SLOTS)
+    options = ["-std=c++17", f"-arch={architecture}", *NVCC_WARNINGS, f"-I{INCLUDE}"]
+    subprocess.run(["nvcc", *options, "-c", path, "-o", tmp_path / "program.o"], check=True)
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_each_host_compiler_takes_the_example(compiler):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    # The example indexes vectors with int64, as kernels count; the headers convert nothing.
+    options = ["-std=c++17", *WARNINGS, "-Wno-sign-conversion", "-fsyntax-only", "-x", "c++"]
+    subprocess.run([compiler, *options, f"-I{INCLUDE}", EXAMPLE], check=True)

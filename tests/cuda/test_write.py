@@ -1,0 +1,94 @@
+"""`write.cuh` stamps the records of the reference, with its rows and counters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.helpers.cpp_headers import ON_HOST, ON_HOST_THREADS
+from tests.helpers.vectors import vector_cases
+from tests.kernels.implementations import REFERENCE
+from tests.kernels.launches import (
+    UNTOUCHED,
+    arguments,
+    assert_same_outcome,
+    folded_hashes,
+    malformed_vectors,
+    outcome,
+    ring,
+    wanted_of,
+)
+from tests.kernels.malformed_cases import CASES
+from tests.kernels.test_write import request_b, world_launch, worlds
+
+BOTH = pytest.mark.parametrize("headers", [ON_HOST, ON_HOST_THREADS], ids=lambda each: each.name)
+# Below 0 the ring loses its first rows, and which ones these are depends on the order.
+_LEAST_INDEX = {ON_HOST.name: -2, ON_HOST_THREADS.name: 0}
+
+
+@BOTH
+@pytest.mark.parametrize("case_idx", range(len(vector_cases("write"))))
+def test_write_header_reproduces_the_shared_vector(headers, case_idx):
+    case = vector_cases("write")[case_idx]
+    asserts_input = bool(case.inputs["enable_write_input_assert"])
+    launch = arguments(
+        write_offsets=case.inputs["write_offsets"],
+        write_seed_slot_indices=case.inputs["write_seed_slot_indices"],
+        write_num_valid_reqs=case.inputs["write_num_valid_reqs"],
+        input_ids=case.inputs["input_ids"],
+        positions=case.inputs["positions"],
+        out_cache_loc=case.inputs["out_cache_loc"],
+        expected_input_tokens=case.inputs["expected_input_tokens"] if asserts_input else [],
+        expected_input_positions=case.inputs["expected_input_positions"] if asserts_input else [],
+        real_kv_hashes=folded_hashes(case, headers, case.inputs["out_cache_loc"]),
+        enable_chain_position_assert=case.inputs["enable_chain_position_assert"],
+        canary_records=case.inputs["canary_buf"],
+        violation_ring=case.inputs["violation_ring"],
+        violation_write_index=case.inputs["violation_write_index"],
+        slot_run_counter=case.inputs["slot_run_counter"],
+        kernel_run_counter=case.inputs["kernel_run_counter"],
+        launch_tag=int(case.inputs["kernel_kind"]),
+    )
+    assert_same_outcome(headers, outcome(headers, "write", launch), wanted_of(case))
+
+
+@pytest.mark.parametrize("name", CASES["write"]())
+def test_write_header_reproduces_our_vector_of_malformed_input(name):
+    case = malformed_vectors("write")[name]
+    assert_same_outcome(ON_HOST, outcome(ON_HOST, "write", case["in"]), case["out"])
+
+
+@BOTH
+@given(
+    world=worlds(),
+    num_valid_reqs=st.integers(-1, 5),
+    ring_capacity=st.integers(0, 3),
+    data=st.data(),
+)
+def test_write_header_agrees_with_the_reference_on_any_offsets(
+    headers, world, num_valid_reqs, ring_capacity, data
+):
+    num_requests = len(world[1])
+    offset = st.integers(-2, sum(len(items) for _, items in world[1]) + 2)
+    # Sorted, so that no two requests share an entry; decreasing pairs are pinned as vectors.
+    offsets = sorted(
+        data.draw(st.lists(offset, min_size=num_requests + 1, max_size=num_requests + 1))
+    )
+    launch = world_launch(
+        world,
+        write_offsets=offsets,
+        write_num_valid_reqs=[num_valid_reqs],
+        violation_ring=ring(ring_capacity),
+        violation_write_index=[data.draw(st.integers(_LEAST_INDEX[headers.name], 4))],
+    )
+    wanted = outcome(REFERENCE, "write", launch)
+    assert_same_outcome(headers, outcome(headers, "write", launch), wanted)
+
+
+def test_write_header_leaves_the_words_behind_a_record():
+    launch = request_b(records=np.full((16, 7), UNTOUCHED, dtype=np.uint64))
+    wanted = outcome(REFERENCE, "write", launch)
+    assert wanted["canary_records"][6:10, 0].tolist() == [21, 22, 23, 24]
+    assert_same_outcome(ON_HOST, outcome(ON_HOST, "write", launch), wanted)
