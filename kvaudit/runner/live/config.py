@@ -1,0 +1,139 @@
+"""How a canary runs, as an engine's flags or its environment say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from enum import Enum, StrEnum
+from typing import Any, Final
+
+from kvaudit.constants import RealKvHashMode
+from kvaudit.errors import ConfigError
+
+# The first prefix wins; the second is what engines with a canary of their own are set by.
+PREFIXES: Final = ("KVAUDIT_CANARY_", "SGLANG_KV_CANARY_")
+
+_BOOLS: Final = {
+    **dict.fromkeys(("1", "true", "yes", "on"), True),
+    **dict.fromkeys(("0", "false", "no", "off"), False),
+}
+
+
+class CanaryMode(StrEnum):
+    """What a canary does about violations."""
+
+    NONE = "none"
+    """The canary is off: nothing is launched."""
+    LOG = "log"
+    """Each is a warning of seven frozen lines."""
+    RAISE = "raise"
+    """They are raised in the engine, as one CanaryViolationError."""
+    DUMP = "dump"
+    """Each is logged; the flight recorder dumps the first, and serving goes on."""
+
+
+def _number(default: int, *, at_least: int) -> int:
+    return field(default=default, metadata={"at_least": at_least})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanaryConfig:
+    """How a canary runs.
+
+    Fields:
+        mode: what it does about violations.
+        ring_capacity: violations whose rows are kept; all are counted.
+        sweep_interval: steps from the start of a sweep to the start of the next; 0 = no sweeps.
+        sweep_bytes_per_step: bytes that the sweep of one step may read, records included; a pass
+            goes on in the next step. Below one entry's bytes it still takes one entry a step.
+        real_kv_hash_mode: how much of a slot's KV bytes is hashed.
+        enable_write_input_assert: whether written tokens and positions are compared with those that
+            the engine expects.
+        enable_verify_token_assert: whether stored tokens are compared with the engine's.
+        stats_print_every_n_steps: steps between two lines of statistics; 0 = none.
+        health_check_every_n_steps: steps between two checks of the counters; 0 = none.
+        health_check_warm_up_steps: steps before the first of them; the end of a run is checked all
+            the same.
+        max_dumps: dumps of the flight recorder in the process's life.
+
+    Raises:
+        ConfigError: a value is outside its range; the message names the field.
+    """
+
+    mode: CanaryMode = CanaryMode.NONE
+    ring_capacity: int = _number(1024, at_least=1)
+    sweep_interval: int = _number(0, at_least=0)
+    sweep_bytes_per_step: int = _number(64 << 20, at_least=1)
+    real_kv_hash_mode: RealKvHashMode = RealKvHashMode.NONE
+    enable_write_input_assert: bool = False
+    enable_verify_token_assert: bool = False
+    stats_print_every_n_steps: int = _number(100, at_least=0)
+    health_check_every_n_steps: int = _number(100, at_least=0)
+    health_check_warm_up_steps: int = _number(100, at_least=0)
+    max_dumps: int = _number(4, at_least=1)
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            _check(getattr(self, item.name), item, name=item.name)
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str]) -> CanaryConfig:
+        """What the variables of an environment say; an empty one counts for nothing.
+
+        Args:
+            environ: such as os.environ: KVAUDIT_CANARY_<FIELD>, else SGLANG_KV_CANARY_<FIELD>.
+
+        Raises:
+            ConfigError: a value cannot be understood; the message names the variable.
+        """
+        values: dict[str, Any] = {}
+        for item in fields(cls):
+            for prefix in PREFIXES:
+                variable = prefix + item.name.upper()
+                if text := environ.get(variable, "").strip():
+                    values[item.name] = _parsed(text, item, variable=variable)
+                    break
+        return cls(**values)
+
+
+def _parsed(text: str, item: Field[Any], *, variable: str) -> object:
+    """The value of a variable.
+
+    Raises:
+        ConfigError: naming the variable.
+    """
+    if isinstance(item.default, Enum):
+        # Engines before 0.5.23 say `off` where later ones say `none`.
+        name = "NONE" if text.lower() == "off" else text.upper()
+        members = type(item.default).__members__
+        if name not in members:
+            raise _refused(variable, text, f"give {', '.join(members).lower()}")
+        return members[name]
+    if isinstance(item.default, bool):
+        if text.lower() not in _BOOLS:
+            raise _refused(variable, text, f"give {', '.join(_BOOLS)}")
+        return _BOOLS[text.lower()]
+    try:
+        value = int(text)
+    except ValueError:
+        raise _refused(variable, text, "give a whole number") from None
+    _check(value, item, name=variable)
+    return value
+
+
+def _check(value: object, item: Field[Any], *, name: str) -> None:
+    """Refuse a value of another type or below its field's limit.
+
+    Raises:
+        ConfigError: naming the field, or its variable.
+    """
+    kind = type(item.default)
+    if not isinstance(value, kind) or isinstance(value, bool) is not (kind is bool):
+        raise _refused(name, value, f"give a {kind.__name__}")
+    at_least = item.metadata.get("at_least")
+    if at_least is not None and isinstance(value, int) and value < at_least:
+        raise _refused(name, value, f"give {at_least} or more")
+
+
+def _refused(name: str, value: object, hint: str) -> ConfigError:
+    return ConfigError(f"{name}: {value!r} cannot be used", hint=hint)

@@ -1,0 +1,89 @@
+"""Flags and variables of a canary."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from kvaudit.constants import RealKvHashMode
+from kvaudit.errors import ConfigError
+from kvaudit.runner.live.config import CanaryConfig, CanaryMode
+
+EVERY_VARIABLE = {
+    "MODE": ("raise", CanaryMode.RAISE),
+    "RING_CAPACITY": ("77", 77),
+    "SWEEP_INTERVAL": ("9", 9),
+    "SWEEP_BYTES_PER_STEP": ("4096", 4096),
+    "REAL_KV_HASH_MODE": ("partial", RealKvHashMode.PARTIAL),
+    "ENABLE_WRITE_INPUT_ASSERT": ("1", True),
+    "ENABLE_VERIFY_TOKEN_ASSERT": ("Yes", True),
+    "STATS_PRINT_EVERY_N_STEPS": ("0", 0),
+    "HEALTH_CHECK_EVERY_N_STEPS": ("3", 3),
+    "HEALTH_CHECK_WARM_UP_STEPS": ("0", 0),
+    "MAX_DUMPS": ("1", 1),
+}
+
+
+def test_an_empty_environment_gives_the_designs_defaults() -> None:
+    config = CanaryConfig.from_env({"KVAUDIT_CANARY_MODE": " "})
+    assert config == CanaryConfig()
+    assert (config.mode, config.ring_capacity) == (CanaryMode.NONE, 1024)
+    assert config.stats_print_every_n_steps == 100
+    assert config.health_check_every_n_steps == config.health_check_warm_up_steps == 100
+
+
+@pytest.mark.parametrize("prefix", ["KVAUDIT_CANARY_", "SGLANG_KV_CANARY_"])
+def test_every_field_has_a_variable_of_both_prefixes(prefix: str) -> None:
+    environ = {prefix + name: text for name, (text, _) in EVERY_VARIABLE.items()}
+    config = CanaryConfig.from_env(environ)
+    assert {field.name for field in fields(config)} == {name.lower() for name in EVERY_VARIABLE}
+    for name, (_, value) in EVERY_VARIABLE.items():
+        assert getattr(config, name.lower()) == value
+        assert type(getattr(config, name.lower())) is type(value)
+
+
+def test_our_variable_wins_and_an_empty_one_leaves_it_to_the_engines() -> None:
+    environ = {"KVAUDIT_CANARY_RING_CAPACITY": "5", "SGLANG_KV_CANARY_RING_CAPACITY": "6"}
+    assert CanaryConfig.from_env(environ).ring_capacity == 5
+    environ["KVAUDIT_CANARY_RING_CAPACITY"] = ""
+    assert CanaryConfig.from_env(environ).ring_capacity == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("MODE", "loud"),
+        ("REAL_KV_HASH_MODE", "2"),
+        ("ENABLE_WRITE_INPUT_ASSERT", "maybe"),
+        ("RING_CAPACITY", "0"),
+        ("RING_CAPACITY", "many"),
+        ("SWEEP_INTERVAL", "-1"),
+        ("MAX_DUMPS", "1.5"),
+    ],
+)
+@pytest.mark.parametrize("prefix", ["KVAUDIT_CANARY_", "SGLANG_KV_CANARY_"])
+def test_a_bad_value_is_refused_by_the_name_of_its_variable(
+    prefix: str, name: str, text: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        CanaryConfig.from_env({prefix + name: text})
+    assert caught.value.message.startswith(f"{prefix}{name}: ")
+    assert caught.value.hint.startswith("give ")
+
+
+@pytest.mark.parametrize("name", ["MODE", "REAL_KV_HASH_MODE"])
+def test_off_is_none_as_older_engines_say_it(name: str) -> None:
+    config = CanaryConfig.from_env({f"SGLANG_KV_CANARY_{name}": "OFF"})
+    assert getattr(config, name.lower()).name == "NONE"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("ring_capacity", 0), ("ring_capacity", True), ("mode", "log"), ("sweep_interval", 1.0)],
+)
+def test_a_value_given_in_code_is_refused_by_the_name_of_its_field(
+    name: str, value: object
+) -> None:
+    with pytest.raises(ConfigError, match=f"^{name}: "):
+        CanaryConfig(**{name: value})
