@@ -6,10 +6,11 @@ of a process. A caller works too and never waits for a free thread, so no call c
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from typing import TypeVar
 
@@ -44,7 +45,8 @@ def drain(
         max_threads: how many threads could have something to do; None: any number.
 
     Raises:
-        Exception: the first one that a task or the iterator raised; no task is begun after it.
+        Exception: what the iterator or the first task in order that failed raised; no task is begun
+            after a failure.
     """
     most = num_threads() if max_threads is None else min(num_threads(), max_threads)
     if most <= 1 or getattr(_thread, "in_task", False):
@@ -52,20 +54,26 @@ def drain(
             run(task)
         return
     taking = threading.Lock()
-    stopped = threading.Event()
+    numbers = itertools.count()
+    failures: dict[int, BaseException] = {}
 
     def work() -> None:
         _thread.in_task = True
+        number = 0
         try:
-            while not stopped.is_set():
+            while True:
                 with taking:
+                    if failures:
+                        return
+                    number = next(numbers)
                     task = next(tasks, None)
                 if task is None:
                     return
                 run(task)
-        except BaseException:
-            stopped.set()
-            raise
+        except BaseException as error:
+            failures[number] = error
+            if not isinstance(error, Exception):
+                raise  # an interrupt of the caller wins
         finally:
             _thread.in_task = False
 
@@ -74,10 +82,10 @@ def drain(
         work()
     finally:
         # A helper that has not begun is busy elsewhere, and nothing is left for it to do.
-        started = [future for future in futures if not future.cancel()]
-        failures = [failure for future in started if (failure := future.exception()) is not None]
+        wait([future for future in futures if not future.cancel()])
     if failures:
-        raise failures[0]
+        # Tasks before a failing one were begun before it: whichever ends last, the first is known.
+        raise failures[min(failures)]
 
 
 def run_rows(

@@ -108,6 +108,38 @@ def test_drain_raises_what_its_tasks_raised_and_begins_none_after(monkeypatch):
     assert sorted(run) == [0, 1, 2]
 
 
+@pytest.mark.parametrize("first", [0, 3])
+def test_drain_raises_the_first_failure_in_order_whichever_ends_first(monkeypatch, first):
+    monkeypatch.setattr(row_threads, "num_threads", lambda: 2)
+    later_failed = threading.Event()
+
+    def fail(task):
+        if task == first:
+            assert later_failed.wait(30)
+        if task > first:
+            later_failed.set()
+        if task >= first:
+            raise ValueError(task)
+
+    with pytest.raises(ValueError, match=str(first)):
+        drain(iter(range(40)), fail)
+
+
+def test_drain_lets_an_interrupt_of_the_caller_win(monkeypatch):
+    monkeypatch.setattr(row_threads, "num_threads", lambda: 2)
+    caller, together = threading.get_ident(), threading.Barrier(2, timeout=30)
+
+    def fail(_task):
+        together.wait()
+        if threading.get_ident() == caller:
+            raise KeyboardInterrupt
+        message = "not the caller"
+        raise ValueError(message)
+
+    with pytest.raises(KeyboardInterrupt):
+        drain(iter(range(2)), fail)
+
+
 def test_drain_uses_no_more_threads_than_it_is_told(monkeypatch):
     monkeypatch.setattr(row_threads, "num_threads", lambda: 8)
     seen = set()
