@@ -1,54 +1,103 @@
-"""The backend of a CUDA device: windows are checked on the host and folded over there."""
+"""The backend of a CUDA device: windows are proven on the host and folded over there."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kvaudit.backends import memory
+from kvaudit.backends.column_upload import (
+    ColumnUpload,
+    Filling,
+    staged_row_bytes,
+    staged_window_bytes,
+)
+from kvaudit.backends.cuda_device import usable_devices
 from kvaudit.backends.cuda_errors import cuda_errors_translated
-from kvaudit.backends.cuda_staging import Staging
+from kvaudit.backends.cuda_staging import FoldLane, Staging
+from kvaudit.backends.device_arrays import DeviceArrays
 from kvaudit.backends.kernel_backend import KernelBackend
 from kvaudit.backends.kernel_set import kernel_set
-from kvaudit.backends.window_walk import wanted_windows
-from kvaudit.core.kv_column import WINDOW_BYTES, KvColumn
+from kvaudit.core.backend import Backend
+from kvaudit.core.kv_column import KvColumn
+from kvaudit.errors import BackendError
 from kvaudit.kernels.array_forms import KernelArray
 from kvaudit.kernels.compilation import cache_folder, needs_compilation
 from kvaudit.kernels.cuda_module import SIMULATED, cuda, on_stream
 from kvaudit.kernels.fold import numba_cuda as fold_kernels
 from kvaudit.kernels.hash import numba_cuda as hash_kernels
+from kvaudit.kernels.row_threads import drain, num_threads
 from kvaudit.kernels.verify import numba_cuda as verify_kernels
 from kvaudit.kernels.write import numba_cpu as host_write
 
 _KERNELS = (*fold_kernels.KERNELS, *hash_kernels.KERNELS, *verify_kernels.KERNELS)
+# While the hashes of one column return, the windows of the next are under way.
+_NUM_LANES = 2
+# Of rows wider than a chunk can take: one is filled, one is folded.
+_NUM_WIDE_CHUNKS = 2
+# The simulator puts its own `cuda` into a kernel's module for as long as a launch takes.
+_launching = threading.Lock() if SIMULATED else nullcontext()
 
 
 class CudaBackend(KernelBackend):
-    """Runs on numba-cuda's current device. `availability.choose` makes sure that there is one.
+    """Runs on one device. `availability.choose` makes sure that there is one.
+
+    All device memory is allocated once and kept: chunks, and arrays of 8 bytes a row of a column.
 
     Args:
         device: the device's name, for people.
+        device_idx: its number; None = numba-cuda's current one.
+
+    Raises:
+        DeviceFailed: the device has too little memory left.
     """
 
     name = "cuda"
+    # Callers prepare their entries beside each other; the device takes one call at a time.
+    max_callers = num_threads()
+    max_folds = _NUM_LANES
 
-    def __init__(self, *, device: str) -> None:
+    def __init__(self, *, device: str, device_idx: int | None = None) -> None:
         super().__init__(replace(kernel_set("numba_cuda"), launch_write=host_write.launch_write))
         self.device = device
-        self._staging: Staging | None = None
+        self._calling = threading.Lock()
+        self._arrays = DeviceArrays()
+        self._records: tuple[weakref.ref[NDArray[np.int64]], KernelArray] | None = None
+        with cuda_errors_translated():
+            current = cuda.gpus.current or cuda.gpus[0]
+            self._device = current if device_idx is None else cuda.gpus[device_idx]
+            with self._device:
+                self._stream = cuda.stream()
+                self._staging = Staging()
+                self._lanes = [FoldLane() for _ in range(_NUM_LANES)]
+        self._free_lanes = SimpleQueue[FoldLane]()
+        for lane in self._lanes:
+            self._free_lanes.put(lane)
 
-    def _to_kernels(self, array: NDArray[Any]) -> KernelArray:
-        return cuda.to_device(array)
+    @property
+    def device_bytes(self) -> int:
+        """Device memory that it holds, which is the most that it held; see `core.backend`."""
+        records = 0 if self._records is None else int(self._records[1].nbytes)
+        lanes = sum(lane.num_bytes for lane in self._lanes)
+        return self._staging.device_bytes + lanes + self._arrays.num_bytes + records
 
-    def _from_kernels(self, array: KernelArray) -> NDArray[Any]:
-        host: NDArray[Any] = array.copy_to_host()
-        return host
-
-    def _errors_translated(self) -> AbstractContextManager[None]:
-        return cuda_errors_translated()
+    def spread(self, num_jobs: int) -> Sequence[Backend]:
+        """This backend and one on each other device; see `core.backend`."""
+        backends: list[Backend] = [self]
+        for device_idx, label in usable_devices():
+            if len(backends) < num_jobs and device_idx != self._device.id:
+                # One whose memory another process holds is left out; `device` names those that run.
+                with suppress(BackendError):
+                    backends.append(CudaBackend(device=label, device_idx=device_idx))
+        return backends
 
     def needs_compilation(self, *, writes: bool = False) -> bool:
         """Whether any kernel has no compiled code yet; see `core.backend`."""
@@ -59,36 +108,82 @@ class CudaBackend(KernelBackend):
         """Whether there is a folder for compiled code; see `core.backend`."""
         return all(cache_folder(kernel) is not None for kernel in _KERNELS)
 
+    @contextmanager
+    def _on_device(self) -> Iterator[None]:
+        with self._calling, self._current_device(), _launching, on_stream(self._stream):
+            self._arrays.rewind()
+            yield
+
+    @contextmanager
+    def _current_device(self) -> Iterator[None]:
+        with cuda_errors_translated(), self._device:
+            yield
+
+    def _to_kernels(self, array: NDArray[Any]) -> KernelArray:
+        return self._arrays.upload(array, stream=self._stream)
+
+    def _from_kernels(self, array: KernelArray) -> NDArray[Any]:
+        host: NDArray[Any] = array.copy_to_host(stream=self._stream)
+        self._stream.synchronize()
+        return host
+
+    def _records_to_kernels(self, records: NDArray[np.int64]) -> KernelArray:
+        """The records, uploaded once for all blocks of a column: nobody changes read-only ones."""
+        if records.flags.writeable:
+            return super()._records_to_kernels(records)
+        if self._records is None or self._records[0]() is not records:
+            self._records = None  # its memory is free before more is taken
+            twin = cuda.to_device(memory.hashed_input(records), stream=self._stream)
+            self._records = weakref.ref(records), twin
+        return self._records[1]
+
     def fold(
         self, column: KvColumn, rows: NDArray[np.int64], *, read_bytes: int | None = None
     ) -> NDArray[np.uint64]:
         """Source hash of each of the rows of a column; see `core.backend`."""
-        with self._errors_translated():
-            staging = self._staging_for(column)
-            num_bytes = column.read_bytes if read_bytes is None else read_bytes
-            hashes = self._to_kernels(np.zeros(rows.shape, dtype=np.uint64))
-            for task in wanted_windows(column, rows):
-                task.window.check()
-                source_bytes, slots = staging.upload(task.window.data, task.window_rows(rows))
-                with on_stream(staging.stream):
-                    self._kernels.launch_fold(
-                        source_bytes,
-                        slots,
-                        hashes[task.first : task.last],
-                        1,
-                        column.row_bytes,
-                        num_bytes,
-                    )
-                staging.release()
-            staging.stream.synchronize()
-            return self._from_kernels(hashes)
+        num_bytes = column.read_bytes if read_bytes is None else read_bytes
+        lane = self._free_lanes.get()
+        try:
+            with self._current_device():
+                return self._fold_on(lane, column, rows, num_bytes=num_bytes)
+        finally:
+            self._free_lanes.put(lane)
 
-    def _staging_for(self, column: KvColumn) -> Staging:
-        """Staging that holds a window of the column; kept from column to column."""
-        # A window may end with the row in which the next 4 MiB begin.
-        num_bytes = WINDOW_BYTES + column.row_bytes
-        num_rows = num_bytes // max(1, column.row_bytes)
-        staging = self._staging
-        if staging is None or staging.num_bytes < num_bytes or staging.num_rows < num_rows:
-            staging = self._staging = Staging(num_bytes=num_bytes, num_rows=num_rows)
-        return staging
+    def _fold_on(
+        self, lane: FoldLane, column: KvColumn, rows: NDArray[np.int64], *, num_bytes: int
+    ) -> NDArray[np.uint64]:
+        row_bytes, staging = staged_row_bytes(num_bytes), self._staging_for(column, num_bytes)
+        read_bytes = row_bytes if num_bytes else 0
+        hashes = lane.hashes(len(rows))
+        slots = lane.slots(min(len(rows), staging.chunk_bytes // row_bytes))
+
+        def send(filling: Filling) -> None:
+            num_rows = filling.last - filling.first
+            source_bytes = filling.chunk.upload(num_rows, row_bytes, stream=lane.stream)
+            chunk_hashes = hashes[filling.first : filling.last]
+            with _launching, on_stream(lane.stream):
+                self._kernels.launch_fold(
+                    source_bytes, slots[:num_rows], chunk_hashes, 1, row_bytes, read_bytes
+                )
+            filling.chunk.record_use(lane.stream)
+
+        upload = ColumnUpload(
+            column,
+            rows,
+            num_bytes=num_bytes,
+            staging=staging,
+            send=send,
+            on_device=self._current_device,
+        )
+        try:
+            drain(upload.tasks(), upload.fill)
+        finally:
+            upload.close()
+        return lane.returned(hashes)
+
+    def _staging_for(self, column: KvColumn, num_bytes: int) -> Staging:
+        """The chunks of this backend, or, for rows wider than these can take, some of their own."""
+        window_bytes = staged_window_bytes(column, num_bytes)
+        if window_bytes <= self._staging.chunk_bytes + staged_row_bytes(num_bytes):
+            return self._staging
+        return Staging(chunk_bytes=window_bytes, num_chunks=_NUM_WIDE_CHUNKS)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
+from typing import Any
 
 from kvaudit.backends.cuda_errors import cuda_errors_translated
 from kvaudit.errors import BackendNotInstalled, DeviceUnsupported, NoDevice
@@ -40,6 +41,17 @@ def require_cuda() -> str:
         NoDevice: no driver, no device, or the simulator in its place.
         DeviceUnsupported: the device is older than the kernels' oldest.
     """
+    require_driver()
+    return _require_device()
+
+
+def require_driver() -> None:
+    """Make sure that there is a driver and what talks to it; asks no device, and takes no time.
+
+    Raises:
+        BackendNotInstalled: numba or numba-cuda is missing or cannot be imported.
+        NoDevice: no driver, or the simulator in its place.
+    """
     if find_spec("numba_cuda") is None:
         raise BackendNotInstalled("numba-cuda is not installed", hint=_EXTRA_HINT)
     with numba_imports_translated():
@@ -49,11 +61,6 @@ def require_cuda() -> str:
             "numba's CUDA simulator is switched on, which is no device",
             hint="unset NUMBA_ENABLE_CUDASIM",
         )
-    _require_driver()
-    return _require_device()
-
-
-def _require_driver() -> None:
     for library in _DRIVER_LIBRARIES:
         try:
             ctypes.CDLL(library)
@@ -71,11 +78,32 @@ def _require_device() -> str:
     with cuda_errors_translated():
         if not len(cuda.gpus):
             raise NoDevice("the NVIDIA driver lists no CUDA device", hint=_CPU_HINT)
-        device = cuda.get_current_device()
-        capability = tuple(device.compute_capability)
-        name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
-    label = f"{name} ({capability[0]}.{capability[1]})"
-    if capability < MIN_COMPUTE_CAPABILITY:
+        # Without a context, which takes a second: it may be that nothing runs there.
+        device = cuda.gpus.current or cuda.gpus[0]
+        label, is_supported = _label(device), _is_supported(device)
+    if not is_supported:
         oldest = ".".join(str(part) for part in MIN_COMPUTE_CAPABILITY)
         raise DeviceUnsupported(f"{label} has a compute capability below {oldest}", hint=_CPU_HINT)
     return label
+
+
+def usable_devices() -> list[tuple[int, str]]:
+    """Number and name of every device that the kernels can run on, once `require_cuda` passed."""
+    from kvaudit.kernels.cuda_module import cuda
+
+    with cuda_errors_translated():
+        return [
+            (number, _label(device))
+            for number, device in enumerate(cuda.gpus)
+            if _is_supported(device)
+        ]
+
+
+def _label(device: Any) -> str:  # noqa: ANN401 - numba-cuda's
+    name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
+    major, minor = device.compute_capability
+    return f"{name} ({major}.{minor})"
+
+
+def _is_supported(device: Any) -> bool:  # noqa: ANN401 - numba-cuda's
+    return tuple(device.compute_capability) >= MIN_COMPUTE_CAPABILITY

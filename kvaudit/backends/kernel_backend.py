@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from kvaudit.backends import memory
 from kvaudit.backends.kernel_set import KernelSet
 from kvaudit.constants import RECORD_WORDS, WORD_BYTES, LaunchTag
-from kvaudit.core.kv_column import ArrayKvColumn, KvColumn
-from kvaudit.kernels.array_forms import KernelArray, read_only
+from kvaudit.core.backend import Backend
+from kvaudit.core.kv_column import KvColumn
+from kvaudit.kernels.array_forms import KernelArray, frozen, read_only
 
 _WARM_UP_SLOTS = 2
 
@@ -22,12 +23,15 @@ _WARM_UP_SLOTS = 2
 class KernelBackend(ABC):
     """The Backend port (`core.backend`) over one implementation's kernels in host memory.
 
-    A device overrides the three hooks: how arrays reach it, how they return, what its errors mean.
+    A device overrides the hooks: how arrays reach it, how they return, and what it is to be there.
     Its `launch_write` is the host's: a device leaves requests of one launch unordered, and chains
     go on from each other.
     """
 
+    name: str
+    device: str
     max_callers = 1
+    max_folds = 1
 
     def __init__(self, kernels: KernelSet) -> None:
         self._kernels = kernels
@@ -41,9 +45,22 @@ class KernelBackend(ABC):
         host: NDArray[Any] = array
         return host
 
-    def _errors_translated(self) -> AbstractContextManager[None]:
-        """A context that raises foreign errors as ours."""
+    def _records_to_kernels(self, records: NDArray[np.int64]) -> KernelArray:
+        """Canary records where the kernels read them."""
+        return self._to_kernels(memory.hashed_input(records))
+
+    def _on_device(self) -> AbstractContextManager[None]:
+        """A context for one call's arrays and launches; foreign errors leave it as ours."""
         return nullcontext()
+
+    @property
+    def device_bytes(self) -> int:
+        """No device's memory; see `core.backend`."""
+        return 0
+
+    def spread(self, num_jobs: int) -> Sequence[Backend]:  # noqa: ARG002 - the port's
+        """This backend alone; see `core.backend`."""
+        return [self]
 
     def needs_compilation(self, *, writes: bool = False) -> bool:  # noqa: ARG002 - the port's
         """Whether `compile_kernels` has anything to compile; see `core.backend`."""
@@ -60,8 +77,7 @@ class KernelBackend(ABC):
         # Whole words and ragged ones are different kernels.
         for row_bytes in (WORD_BYTES, WORD_BYTES - 1):
             data = np.zeros((_WARM_UP_SLOTS, row_bytes), dtype=np.uint8)
-            column = ArrayKvColumn(name="kv.side.warm_up", data=data, read_bytes=row_bytes)
-            self.combine([self.fold(column, slots)])
+            self.combine([self._folded(frozen(data), slots)])
         self.slot_hashes(records, slots)
         self.verify(
             records=records,
@@ -85,6 +101,20 @@ class KernelBackend(ABC):
                 tag=LaunchTag.TAIL_K_FULL,
             )
 
+    def _folded(self, data: NDArray[np.uint8], slots: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Source hash of slots of one row each, by the kernel that such rows take."""
+        with self._on_device():
+            hashes = self._to_kernels(np.zeros(slots.shape, dtype=np.uint64))
+            self._kernels.launch_fold(
+                self._to_kernels(data),
+                self._to_kernels(read_only(slots)),
+                hashes,
+                1,
+                data.shape[1],
+                data.shape[1],
+            )
+            return self._from_kernels(hashes)
+
     @abstractmethod
     def fold(
         self, column: KvColumn, rows: NDArray[np.int64], *, read_bytes: int | None = None
@@ -100,7 +130,7 @@ class KernelBackend(ABC):
         """real_kv_hash of each slot; see `core.backend`."""
         if running is None:
             running = np.zeros(source_hashes[0].shape, dtype=np.uint64)
-        with self._errors_translated():
+        with self._on_device():
             real_kv_hashes = self._to_kernels(running)
             for hashes in source_hashes:
                 source = self._to_kernels(memory.hashed_input(hashes))
@@ -111,10 +141,10 @@ class KernelBackend(ABC):
         self, records: NDArray[np.int64], slot_indices: NDArray[np.int64]
     ) -> NDArray[np.uint64]:
         """slot_hash of each slot; see `core.backend`."""
-        with self._errors_translated():
+        with self._on_device():
             hashes = self._to_kernels(np.zeros(slot_indices.shape, dtype=np.uint64))
             self._kernels.launch_hash(
-                self._to_kernels(memory.hashed_input(records)),
+                self._records_to_kernels(records),
                 self._to_kernels(read_only(slot_indices)),
                 hashes,
             )
@@ -139,7 +169,6 @@ class KernelBackend(ABC):
             else memory.hashed_input(real_kv_hashes)
         )
         inputs = (
-            memory.hashed_input(records),
             read_only(slot_indices),
             memory.hashed_input(expected_tokens),
             memory.hashed_input(expected_positions),
@@ -154,9 +183,10 @@ class KernelBackend(ABC):
             memory.single(0, np.int64),
             memory.single(0, np.int64),
         )
-        with self._errors_translated():
+        with self._on_device():
             reason_bits = self._to_kernels(np.zeros(slot_indices.shape, dtype=np.uint32))
             self._kernels.launch_verify(
+                self._records_to_kernels(records),
                 *(self._to_kernels(array) for array in inputs),
                 reason_bits,
                 *(self._to_kernels(array) for array in unread),

@@ -17,7 +17,7 @@ class Backend(Protocol):
 
     Slots of `records` are indices into it, as the kernels see them (DESIGN.md 3): 0 is padding, a
     negative predecessor is a chain head. One instance serves one run, on one thread
-    but where `max_callers` allows more.
+    but where `max_callers` and `max_folds` allow more.
     """
 
     @property
@@ -32,7 +32,25 @@ class Backend(Protocol):
 
     @property
     def max_callers(self) -> int:
-        """How many threads may be in `verify` at once; 1 for a device."""
+        """How many threads may be in `verify` at once."""
+        ...
+
+    @property
+    def max_folds(self) -> int:
+        """How many threads may be in `fold` at once: more than 1 where a device would wait."""
+        ...
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes of a device's own memory that it holds, which is the most it held; 0 on the host."""
+        ...
+
+    def spread(self, num_jobs: int) -> Sequence[Backend]:
+        """Backends that run different jobs at the same time: this one, and one a further device.
+
+        Args:
+            num_jobs: at most so many, at least 1.
+        """
         ...
 
     def needs_compilation(self, *, writes: bool = False) -> bool:
@@ -116,7 +134,7 @@ class Backend(Protocol):
         """Reason bits of each entry, shape [n], uint32, in entry order.
 
         Args:
-            records: shape [num_slots, 4], int64.
+            records: shape [num_slots, 4], int64. A read-only array holds the same in every call.
             slot_indices: shape [n], int64.
             expected_tokens: shape [n], int64.
             expected_positions: shape [n], int64.

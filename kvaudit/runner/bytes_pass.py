@@ -7,8 +7,9 @@ of its half, which the records pass judges.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import chain
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,9 @@ from kvaudit.core.column_names import column_half, column_layer, column_order, t
 from kvaudit.core.launch_tag import KvHalf
 from kvaudit.core.observer import RunObserver
 from kvaudit.core.snapshot import Snapshot
+from kvaudit.kernels.row_threads import drain
 from kvaudit.runner.column_hashes import ColumnHasher, ColumnHashes, index_of
+from kvaudit.runner.in_order import in_order
 from kvaudit.runner.row_space import RowSpace
 
 _VALUES_PER_LOOK = 1 << 20
@@ -112,13 +115,15 @@ class BytesPass:
         self.observer.stage(
             "bytes", sum(map(bytes_of_source, sources)) + sum(map(hasher.bytes_of, own))
         )
-        # One after another: a fold keeps every core busy by itself.
-        hashed = chain(map(hash_source, sources), map(hasher.judge, own))
-        combined = {
-            half: self._combine(names, hashed, result) for half, names in in_combined.items()
-        }
-        for column in hashed:
-            self._take(column, result)
+        calls = [partial(hash_source, name) for name in sources]
+        calls += [partial(hasher.judge, name) for name in own]
+        # On the CPU one after another: a fold keeps every core busy by itself.
+        with closing(in_order(calls, max_at_once=self.backend.max_folds)) as hashed:
+            combined = {
+                half: self._combine(names, hashed, result) for half, names in in_combined.items()
+            }
+            for column in hashed:
+                self._take(column, result)
         present = {n for n in (*snapshot.kv, *snapshot.digests) if self._selected(n)}
         result.unstamped = sorted(present.difference(sources, stamped), key=column_order)
         result.combined = list(combined)
@@ -132,11 +137,16 @@ class BytesPass:
 
     def _stamped(self, result: BytesResult) -> set[str]:
         """The columns that have a stamp to be compared with."""
+        columns, has_values = self.snapshot.stamped, dict[str, bool]()
+        names = [name for name in columns if self._selected(name)]
+
+        def look(name: str) -> None:
+            has_values[name] = _any_value(columns[name].read())
+
+        drain(iter(names), look)
         stamped = set()
-        for name, column in self.snapshot.stamped.items():
-            if not self._selected(name):
-                continue
-            if not _any_value(column.read()):
+        for name in names:
+            if not has_values[name]:
                 result.zero_stamps.append(name)
             elif self._has_content(name):
                 stamped.add(name)

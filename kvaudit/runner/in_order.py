@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 _Result = TypeVar("_Result")
 
 
-def in_order(calls: Iterable[Callable[[], _Result]], *, max_at_once: int) -> Iterator[_Result]:
+def in_order(calls: Iterable[Callable[[], _Result]], *, max_at_once: int) -> Generator[_Result]:
     """The result of every call, in the order of the calls.
 
     What the consumer does with results, and what makes the calls, run on the consumer's thread

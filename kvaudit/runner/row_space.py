@@ -15,6 +15,7 @@ from kvaudit.constants import NO_PREDECESSOR, NO_STEP, PADDING_SLOT, RECORD_POSI
 from kvaudit.core.entries import slot_shift_of, to_engine_slots
 from kvaudit.core.kv_column import RowColumn
 from kvaudit.core.snapshot import Snapshot
+from kvaudit.kernels.array_forms import frozen
 
 _ROWS_PER_LOOK = 1 << 16
 
@@ -111,6 +112,8 @@ class RowSpace:
     def records(self, column: RowColumn) -> NDArray[np.int64]:
         """The record array the kernels see, shape [num_indices, 4], int64; no copy where possible.
 
+        A file's records and a copy are read-only: a device keeps these from call to call.
+
         Raises:
             FileCorrupt: a chunk's digest differs.
         """
@@ -120,7 +123,7 @@ class RowSpace:
         records = np.empty((self.num_indices, RECORD_WORDS), dtype=np.int64)
         records[0] = 0
         records[1:] = values
-        return records
+        return frozen(records)
 
     def holds_records(self, records: NDArray[np.int64]) -> bool:
         """Whether any record outside the reserved slots is not zero.

@@ -6,12 +6,16 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from kvaudit.backends import cuda as cuda_backend
 from kvaudit.backends.cuda import CudaBackend
+from kvaudit.backends.cuda_device import usable_devices
+from kvaudit.backends.cuda_staging import Staging
 from kvaudit.backends.reference import ReferenceBackend
 from kvaudit.constants import LaunchTag
 from kvaudit.core.backend import Backend
@@ -23,14 +27,19 @@ runs_kernels = pytest.mark.skipif(
     not SIMULATED and not cuda.is_available(),
     reason="no CUDA device; the simulator runs it in a process of its own",
 )
-SIMULATED_FILES = ("test_cuda.py", "test_cuda_staging.py")
+SIMULATED_FILES = (
+    "test_column_upload.py",
+    "test_cuda.py",
+    "test_cuda_staging.py",
+    "test_device_arrays.py",
+)
 # Simulated kernels multiply numpy scalars, which warn where the mixer wraps.
 OVERFLOWS = "ignore:overflow encountered in scalar multiply:RuntimeWarning"
 NUM_SLOTS = 9
 
 
 @pytest.fixture
-def backend() -> Backend:
+def backend() -> CudaBackend:
     return CudaBackend(device="the device under test")
 
 
@@ -71,6 +80,97 @@ def test_a_digest_that_differs_is_raised_and_the_backend_goes_on(backend: Backen
     with pytest.raises(FileCorrupt):
         backend.fold(corrupt, rows)
     np.testing.assert_array_equal(backend.fold(sound, rows), ReferenceBackend().fold(sound, rows))
+
+
+@runs_kernels
+@pytest.mark.gpu
+@pytest.mark.parametrize("read_bytes", [16, 13, 0])
+def test_a_column_of_many_chunks_has_every_hash_in_its_place(
+    backend: CudaBackend, monkeypatch: pytest.MonkeyPatch, read_bytes: int
+) -> None:
+    """Chunks of 4 rows, for windows of 3: most windows end in one chunk and begin in another."""
+    monkeypatch.setattr(cuda_backend, "staged_window_bytes", lambda *_arguments: 0)
+    backend._staging = Staging(chunk_bytes=64, num_chunks=4)
+    column = random_column(num_rows=40, row_bytes=16, read_bytes=read_bytes, window_rows=3)
+    rows = np.delete(np.arange(40), [0, 7, 8, 20])
+    np.testing.assert_array_equal(backend.fold(column, rows), ReferenceBackend().fold(column, rows))
+
+
+@runs_kernels
+@pytest.mark.gpu
+def test_rows_too_wide_for_a_chunk_have_chunks_of_their_own(backend: CudaBackend) -> None:
+    backend._staging = Staging(chunk_bytes=8, num_chunks=1)
+    column = random_column(num_rows=9, row_bytes=48, read_bytes=48, window_rows=2)
+    rows = np.arange(9)
+    np.testing.assert_array_equal(backend.fold(column, rows), ReferenceBackend().fold(column, rows))
+
+
+@runs_kernels
+@pytest.mark.gpu
+def test_folds_at_once_give_what_folds_in_turn_give(backend: CudaBackend) -> None:
+    columns = [
+        random_column(num_rows=12 + seed, row_bytes=16, read_bytes=16, window_rows=3, seed=seed)
+        for seed in range(5)
+    ]
+    with ThreadPoolExecutor(backend.max_folds) as callers:
+        folds = [callers.submit(backend.fold, c, np.arange(c.num_rows)) for c in columns]
+        for fold, column in zip(folds, columns, strict=True):
+            expected = ReferenceBackend().fold(column, np.arange(column.num_rows))
+            np.testing.assert_array_equal(fold.result(), expected)
+
+
+@runs_kernels
+@pytest.mark.gpu
+def test_device_memory_is_that_of_the_chunks_and_of_a_columns_hashes(backend: CudaBackend) -> None:
+    before = backend.device_bytes
+    rows = np.arange(100)
+    column = random_column(num_rows=100, row_bytes=16, read_bytes=16, window_rows=30)
+    for _ in range(3):
+        backend.combine([backend.fold(column, rows)])
+    assert 0 < backend.device_bytes - before <= 2 * (100 * 8 + 100 * 8) + 2 * 100 * 8
+    assert backend.device_bytes < 1 << 30
+
+
+@runs_kernels
+@pytest.mark.gpu
+def test_read_only_records_are_uploaded_once_and_others_each_time(
+    backend: CudaBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uploads, upload = [], cuda.to_device
+    monkeypatch.setattr(
+        cuda,
+        "to_device",
+        lambda array, **options: uploads.append(array) or upload(array, **options),
+    )
+    slots = np.arange(NUM_SLOTS)
+    expected = []
+    for value in (1, 2):
+        records = np.full((NUM_SLOTS, 4), value)
+        expected.append(ReferenceBackend().slot_hashes(records, slots).tolist())
+        records.flags.writeable = False
+        for _ in range(3):
+            assert backend.slot_hashes(records, slots).tolist() == expected[-1]
+        assert len(uploads) == value
+    changing = np.full((NUM_SLOTS, 4), 1)
+    assert backend.slot_hashes(changing, slots).tolist() == expected[0]
+    changing[:] = 2
+    assert backend.slot_hashes(changing, slots).tolist() == expected[1]
+    assert len(uploads) == 2
+
+
+@runs_kernels
+@pytest.mark.gpu
+def test_every_device_of_the_machine_folds_the_same_at_the_same_time(backend: CudaBackend) -> None:
+    num_devices = max(1, len(usable_devices()))
+    backends = backend.spread(2 * num_devices)
+    assert len(backends) == num_devices
+    assert backend.spread(1) == backends[:1] == [backend]
+    column = random_column(num_rows=30, row_bytes=16, read_bytes=16, window_rows=7)
+    rows = np.arange(30)
+    expected = ReferenceBackend().fold(column, rows)
+    with ThreadPoolExecutor(num_devices) as callers:
+        for hashes in callers.map(lambda each: each.fold(column, rows), backends):
+            np.testing.assert_array_equal(hashes, expected)
 
 
 @runs_kernels
@@ -154,4 +254,4 @@ def test_these_tests_pass_in_the_simulator() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"^15 passed, 1 deselected", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^36 passed, 23 deselected", done.stdout, re.MULTILINE), done.stdout

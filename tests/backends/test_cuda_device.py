@@ -20,14 +20,25 @@ def _forgetful() -> Any:
     cuda_device.require_cuda.cache_clear()
 
 
+class DeviceList(list[Any]):
+    """Devices, and the one whose context is the current one; None before any was made."""
+
+    current: Any
+
+
+H200 = SimpleNamespace(name=b"NVIDIA H200", compute_capability=(9, 0))
+P100 = SimpleNamespace(name="Tesla P100", compute_capability=(6, 0))
+
+
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A driver that lists the given devices."""
+    """A driver that lists the given devices, of which one may be in use already."""
 
-    def install(*devices: Any) -> None:
-        stand_in = SimpleNamespace(gpus=devices, get_current_device=lambda: devices[0])
+    def install(*devices: Any, current: Any = None) -> None:
+        gpus = DeviceList(devices)
+        gpus.current = current
         monkeypatch.setattr(ctypes, "CDLL", lambda _name: None)
-        monkeypatch.setattr(cuda_module, "cuda", stand_in)
+        monkeypatch.setattr(cuda_module, "cuda", SimpleNamespace(gpus=gpus))
 
     return install
 
@@ -56,11 +67,26 @@ def test_a_driver_without_devices_is_no_device(driver: Any) -> None:
 
 
 def test_an_old_device_is_unsupported_by_name(driver: Any) -> None:
-    driver(SimpleNamespace(name=b"Tesla P100", compute_capability=(6, 0)))
+    driver(P100)
     with pytest.raises(DeviceUnsupported, match=r"Tesla P100 \(6\.0\).*7\.0"):
         cuda_device.require_cuda()
 
 
-def test_a_usable_device_is_named(driver: Any) -> None:
-    driver(SimpleNamespace(name=b"NVIDIA H200", compute_capability=(9, 0)))
+def test_a_usable_device_is_named_and_no_context_is_made(driver: Any) -> None:
+    driver(H200)
     assert cuda_device.require_cuda() == "NVIDIA H200 (9.0)"
+
+
+def test_the_device_that_is_in_use_is_the_one(driver: Any) -> None:
+    driver(P100, H200, current=H200)
+    assert cuda_device.require_cuda() == "NVIDIA H200 (9.0)"
+
+
+def test_every_device_that_is_new_enough_can_be_used(driver: Any) -> None:
+    driver(H200, P100, H200)
+    assert cuda_device.usable_devices() == [(0, "NVIDIA H200 (9.0)"), (2, "NVIDIA H200 (9.0)")]
+
+
+def test_a_driver_is_made_sure_of_without_a_device(driver: Any) -> None:
+    driver()
+    cuda_device.require_driver()

@@ -155,3 +155,11 @@ def test_a_fold_of_fewer_bytes_is_that_of_a_column_of_them(make: type[Backend]) 
     rows = np.array([0, 2])
     assert make().fold(whole, rows, read_bytes=16).tolist() == make().fold(leading, rows).tolist()
     assert make().fold(whole, rows).tolist() != make().fold(leading, rows).tolist()
+
+
+@pytest.mark.parametrize("backend_class", BACKENDS)
+def test_the_host_is_one_place_and_holds_no_device_memory(backend_class: type) -> None:
+    backend = backend_class()
+    assert list(backend.spread(4)) == [backend]
+    assert backend.device_bytes == 0
+    assert backend.max_folds == 1

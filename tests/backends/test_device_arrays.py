@@ -1,0 +1,46 @@
+"""Memory that is kept on the device; runs in the simulator's process of test_cuda.py."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kvaudit.backends.device_arrays import DeviceArrays
+from kvaudit.kernels.cuda_module import SIMULATED, cuda
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(
+        not SIMULATED and not cuda.is_available(),
+        reason="no CUDA device; the simulator runs it in a process of its own",
+    ),
+]
+
+
+def test_the_next_call_takes_the_memory_of_the_last() -> None:
+    arrays = DeviceArrays()
+    first = [arrays.upload(np.arange(4), stream=0), arrays.empty((2, 3), np.dtype(np.uint8))]
+    arrays.rewind()
+    again = [arrays.upload(np.arange(4) + 9, stream=0), arrays.empty((2, 3), np.dtype(np.uint8))]
+    assert all(one is other for one, other in zip(first, again, strict=True))
+    np.testing.assert_array_equal(first[0].copy_to_host(), np.arange(4) + 9)
+    assert arrays.num_bytes == 38
+
+
+def test_arrays_of_one_call_never_share_memory() -> None:
+    arrays = DeviceArrays()
+    one, other = (arrays.upload(np.full(3, value), stream=0) for value in (1, 2))
+    assert one.copy_to_host().tolist() == [1, 1, 1]
+    assert other.copy_to_host().tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("values", [np.zeros(5, np.uint64), np.zeros(4, np.int64)])
+def test_another_shape_or_type_has_new_memory_in_place_of_the_old(values: np.ndarray) -> None:
+    arrays = DeviceArrays()
+    old = arrays.upload(np.zeros(4, np.uint64), stream=0)
+    arrays.rewind()
+    new = arrays.upload(values, stream=0)
+    assert new is not old
+    assert new.dtype == values.dtype
+    assert new.copy_to_host().tolist() == values.tolist()
+    assert arrays.num_bytes == values.nbytes
