@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class RunObserver(Protocol):
-    """Receives the progress of a run; calls come from the run's own thread."""
+    """Receives the progress of a run; calls come one at a time, from any of the run's threads."""
 
     def stage(self, name: str, total: int) -> None:
         """A stage begins: `bytes`, `records`; total in its own unit, 0 when unknown."""

@@ -59,15 +59,28 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendChoice:
-    """Which backend ran, on what, and why it and no other."""
+    """Which backend ran, on what, and why it and no other.
+
+    Fields:
+        name: `cuda`, `cpu` or `reference`.
+        device: what it ran on, for people.
+        reason: why it ran.
+        device_bytes: the most bytes of the devices' own memory that it held; 0 on the host.
+    """
 
     name: str
     device: str
     reason: str
+    device_bytes: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The backend in the JSON report."""
-        return {"name": self.name, "device": self.device, "reason": self.reason}
+        return {
+            "name": self.name,
+            "device": self.device,
+            "reason": self.reason,
+            "device_bytes": self.device_bytes,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,8 +19,8 @@ from kvaudit.diagnosis.rule import Rule
 from kvaudit.errors import ConfigError, InputError
 from kvaudit.runner.expectations import Expectations, expectations_of, scope_of, swa_pool_of
 from kvaudit.runner.pool_audit import PoolAudit, PoolResult
+from kvaudit.runner.pool_spread import device_label, judge_pools, prepare_all
 from kvaudit.runner.run_coverage import coverage_of, tag_counters
-from kvaudit.runner.self_check import prepare
 from kvaudit.runner.verdict import conclude
 
 # Requests or layers an error message lists.
@@ -41,7 +41,7 @@ def audit(
 
     Args:
         dataset: the pools.
-        backend: what computes.
+        backend: what computes; several pools are spread over the devices that it knows of.
         choice: which backend that is, and why.
         options: scope, demands and limits.
         observer: told of progress.
@@ -58,12 +58,11 @@ def audit(
     if not dataset.left_out:
         _check_requests(options.request_ids, expectations)
         _check_layers(options.layers, dataset)
-    passed = prepare(backend, observer)
+    backends = backend.spread(len(dataset.pools))
+    passed = prepare_all(backends, observer)
     started = time.perf_counter()
-    results: list[PoolResult] = []
-    corrupt: list[tuple[Snapshot, InputError]] = []
-    for pool, expected in zip(dataset.pools, expectations, strict=True):
-        pool_audit = PoolAudit(
+    audits = [
+        PoolAudit(
             pool=pool,
             expectations=expected,
             swa_pool=swa_pool_of(pool, dataset.pools),
@@ -72,17 +71,27 @@ def audit(
             rules=rules,
             observer=observer,
         )
-        try:
-            results.append(pool_audit.run())
-        except InputError as error:
-            corrupt.append((pool.snapshot, error))
+        for pool, expected in zip(dataset.pools, expectations, strict=True)
+    ]
+    results: list[PoolResult] = []
+    corrupt: list[tuple[Snapshot, InputError]] = []
+    judged = judge_pools(audits, backends=backends, observer=observer)
+    for pool, result in zip(dataset.pools, judged, strict=True):
+        if isinstance(result, InputError):
+            corrupt.append((pool.snapshot, result))
+        else:
+            results.append(result)
     if corrupt and not results:
         raise corrupt[0][1]
     return _report(
         dataset,
         results,
         corrupt=corrupt,
-        choice=choice,
+        choice=replace(
+            choice,
+            device=device_label(backends),
+            device_bytes=sum(each.device_bytes for each in backends),
+        ),
         options=options,
         rules=rules,
         self_check=passed,

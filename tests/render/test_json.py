@@ -31,7 +31,12 @@ def test_json_has_the_keys_that_others_rely_on() -> None:
     assert found["verdict"] == "violations"
     assert found["exit_code"] == 1
     assert found["inputs"][0]["path"] == "step-000120/target.snapshot.arrow"
-    assert found["backend"] == {"name": "cpu", "device": "8 threads", "reason": "no CUDA device"}
+    assert found["backend"] == {
+        "name": "cpu",
+        "device": "8 threads",
+        "reason": "no CUDA device",
+        "device_bytes": 0,
+    }
     assert found["self_check"] == "passed"
     assert found["coverage"]["records"]["planned"] == 20001
     assert found["coverage"]["records"]["not_in_snapshot"] == 1
