@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,23 +19,32 @@ HUGE = {"kv_bytes": 4 * 10**13, "num_entries": 10**9}
 
 @pytest.fixture
 def cuda(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """CUDA as a stand-in that is usable, or fails with a given error."""
+    """CUDA as a stand-in that is usable, or fails with a given error, at first sight or later."""
 
-    def install(error: Exception | None = None) -> None:
+    def install(error: Exception | None = None, *, at_first_sight: bool = True) -> list[str]:
+        asked: list[str] = []
+
+        def require() -> None:
+            asked.append("driver")
+            if error is not None and at_first_sight:
+                raise error
+
         def find_device() -> str:
+            asked.append("device")
             if error is not None:
                 raise error
             return "NVIDIA H200 (9.0)"
 
-        replaced = availability._CANDIDATES["cuda"]
-        stand_in = availability._Candidate(
+        stand_in = replace(
+            availability._CANDIDATES["cuda"],
+            require=require,
             find_device=find_device,
             create=_FakeCuda,
-            startup_seconds=replaced.startup_seconds,
             kv_bytes_per_second=1e12,
             entries_per_second=1e12,
         )
         monkeypatch.setitem(availability._CANDIDATES, "cuda", stand_in)
+        return asked
 
     return install
 
@@ -95,6 +105,23 @@ def test_auto_takes_what_finishes_first_and_says_by_how_much(
     assert backend.name == choice.name == faster
     assert f"{slower} would take about" in choice.reason
     assert "reference" not in choice.reason
+
+
+def test_auto_asks_no_device_for_a_job_that_is_done_before_one_has_started(cuda: Any) -> None:
+    asked = cuda()
+    _, choice = availability.choose("auto", **SMALL)
+    assert asked == ["driver"]
+    assert choice.reason.endswith("; cuda would take about 1.0 s")
+    asked.clear()
+    assert availability.choose("auto", **HUGE)[1].device == "NVIDIA H200 (9.0)"
+    assert asked == ["driver", "device"]
+
+
+def test_auto_goes_on_to_the_next_where_the_fastest_turns_out_not_to_run(cuda: Any) -> None:
+    cuda(DeviceUnsupported("it is too old"), at_first_sight=False)
+    backend, choice = availability.choose("auto", **HUGE)
+    assert backend.name == choice.name == "cpu"
+    assert choice.reason.endswith("; cuda did not run: it is too old")
 
 
 def test_auto_falls_back_to_the_reference_and_says_why(
