@@ -1,6 +1,7 @@
 """`verify` of a mapped snapshot: from the map to the verdict, against the in-memory fold rate.
 
 Run: python tests/benchmarks/bench_audit.py [--gib 4] [--layers 32] [--bytes-per-token 1024]
+     [--backend cuda] [--folder /dev/shm] [--repeats 5]
 
 Builds a stamped pool in pages of 16 in random order, proves that the audit finds it clean and
 finds one flipped bit, then prints the median of repeats. Two shapes matter: many layers (an 8B
@@ -8,6 +9,9 @@ model: 64 columns of 1 KiB a slot) and many slots (--layers 1 --bytes-per-token 
 
 Each repeat audits in a fresh process, then folds in this one, so that both see the same machine.
 Core seconds a byte are printed beside the rates: other work on the machine hardly moves them.
+
+With --backend cuda it also prints the device memory, and how long the whole command takes, start-up
+included, on each backend and on the one that `auto` picks.
 """
 
 from __future__ import annotations
@@ -41,27 +45,42 @@ REPEATS = 5
 MEMORY_BYTES = 512 << 20
 
 # Runs in a process of its own: its memory is then the audit's alone. The second run is measured: it
-# maps the files anew, but has its kernels.
+# maps the files anew, but has its kernels. Device memory is watched in the first, which it disturbs.
 _MEASURED_RUN = """
 import json, re, sys, threading, time
 from kvaudit import api
 
-peak, done = 0, threading.Event()
+folder, backend = sys.argv[1:]
+peak, device_peak, done = 0, 0, threading.Event()
 def watch():
     global peak
     while not done.wait(0.005):
         status = open("/proc/self/status").read()
         peak = max(peak, int(re.search(r"RssAnon:\\s+(\\d+)", status)[1]))
+def watch_device(stopped):
+    global device_peak
+    from numba import cuda
+    memory = cuda.current_context().get_memory_info
+    free = memory().free
+    while not stopped.wait(0.002):
+        device_peak = max(device_peak, free - memory().free)
 threading.Thread(target=watch, daemon=True).start()
-for _ in range(2):
+for is_measured in (False, True):
+    stopped = threading.Event()
+    if backend == "cuda" and not is_measured:
+        watcher = threading.Thread(target=watch_device, args=[stopped])
+        watcher.start()
+        time.sleep(1)
     started, started_cpu = time.perf_counter(), time.process_time()
-    report = api.audit(api.open([sys.argv[1]]), backend="cpu").to_dict()
+    report = api.audit(api.open([folder]), backend=backend).to_dict()
     wall_s, cpu_s = time.perf_counter() - started, time.process_time() - started_cpu
+    stopped.set()
 done.set()
 timing = report["timing"]
 print(json.dumps({"verdict": report["verdict"], "wall_s": wall_s, "cpu_s": cpu_s,
                   "seconds": timing["seconds"], "kv_bytes": timing["kv_bytes"],
-                  "peak_anonymous_kib": peak}))
+                  "peak_anonymous_kib": peak, "peak_device_bytes": device_peak,
+                  "device_bytes": report["backend"]["device_bytes"]}))
 """
 
 
@@ -75,6 +94,8 @@ class Run:
         seconds: what the report says: from the map to the verdict.
         kv_bytes: KV bytes folded.
         peak_anonymous_kib: the most anonymous memory that the process held.
+        peak_device_bytes: the most device memory that went while it ran.
+        device_bytes: what the report says of that.
     """
 
     wall_s: float
@@ -82,6 +103,8 @@ class Run:
     seconds: float
     kv_bytes: int
     peak_anonymous_kib: int = 0
+    peak_device_bytes: int = 0
+    device_bytes: int = 0
 
     @property
     def rate(self) -> float:
@@ -142,7 +165,7 @@ def digests_only(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, kv={}, digests=digests)
 
 
-def prove(pool: AuditedPool) -> None:
+def prove(pool: AuditedPool, backend: str) -> None:
     """The audit finds one flipped bit of this very pool, and nothing else."""
     name, column = next(reversed(pool.snapshot.kv.items()))
     data = column.read_rows(0, column.num_rows).copy()
@@ -150,7 +173,7 @@ def prove(pool: AuditedPool) -> None:
     flipped = ArrayKvColumn(name=name, data=data, read_bytes=column.read_bytes)
     damaged = replace(pool.snapshot, kv={**pool.snapshot.kv, name: flipped})
     dataset = Dataset(pools=[AuditedPool(snapshot=damaged, sequences=pool.sequences)])
-    report = api.audit(dataset, backend="cpu")
+    report = api.audit(dataset, backend=backend)
     slots = {row.slot for row in report.violations}
     assert slots == {PAGE_SIZE + 1}, slots
 
@@ -171,10 +194,10 @@ def in_memory_fold(snapshot: Snapshot) -> Run:
     )
 
 
-def audited(folder: Path) -> Run:
+def audited(folder: Path, backend: str) -> Run:
     """An audit in a fresh process."""
     output = subprocess.run(
-        [sys.executable, "-c", _MEASURED_RUN, str(folder)],
+        [sys.executable, "-c", _MEASURED_RUN, str(folder), backend],
         check=True,
         capture_output=True,
         text=True,
@@ -182,6 +205,17 @@ def audited(folder: Path) -> Run:
     result = json.loads(output)
     assert result.pop("verdict") == "clean", result
     return Run(**result)
+
+
+def whole_command(folder: Path, backend: str) -> tuple[float, dict[str, str]]:
+    """Seconds of `kvaudit verify` from its start to its end, and what its report says of the backend."""
+    command = [sys.executable, "-m", "kvaudit", "verify", str(folder), "--format", "json"]
+    started = time.perf_counter()
+    output = subprocess.run(
+        [*command, "--backend", backend], check=True, capture_output=True, text=True
+    ).stdout
+    seconds = time.perf_counter() - started
+    return seconds, json.loads(output)["backend"]
 
 
 def write(folder: Path, pool: AuditedPool) -> int:
@@ -197,23 +231,29 @@ def main() -> None:
     parser.add_argument("--gib", type=float, default=4.0)
     parser.add_argument("--layers", type=int, default=32)
     parser.add_argument("--bytes-per-token", type=int, default=1024)
+    parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--folder", default=".", help="where the files are written for the run")
+    parser.add_argument("--repeats", type=int, default=5)
     arguments = parser.parse_args()
     bytes_a_slot = 2 * arguments.layers * arguments.bytes_per_token
     num_slots = int(arguments.gib * (1 << 30)) // bytes_a_slot // PAGE_SIZE * PAGE_SIZE
     pool = build_pool(
         num_slots=num_slots, num_layers=arguments.layers, bytes_per_token=arguments.bytes_per_token
     )
-    prove(pool)
-    with tempfile.TemporaryDirectory(dir=".") as scratch:
-        size = write(Path(scratch, "bytes"), pool)
+    prove(pool, arguments.backend)
+    backend, repeats = arguments.backend, range(arguments.repeats)
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as scratch:
+        folder = Path(scratch, "bytes")
+        size = write(folder, pool)
         print(f"{num_slots} slots, {2 * arguments.layers} columns, {size / 2**30:.2f} GiB on disk")
-        pairs = [
-            (audited(Path(scratch, "bytes")), in_memory_fold(pool.snapshot)) for _ in range(REPEATS)
-        ]
+        pairs = [(audited(folder, backend), in_memory_fold(pool.snapshot)) for _ in repeats]
         snapshot = digests_only(pool.snapshot)
         write(Path(scratch, "digests"), AuditedPool(snapshot=snapshot, sequences=pool.sequences))
-        digests = [audited(Path(scratch, "digests")) for _ in range(REPEATS)]
-    show(pairs, digests, budget_mib=300 + 64 * num_slots / 2**20)
+        digests = [audited(Path(scratch, "digests"), backend) for _ in repeats]
+        show(pairs, digests, budget_mib=300 + 64 * num_slots / 2**20)
+        if backend == "cuda":
+            show_device([audit for audit, _ in pairs])
+            show_commands(folder, arguments.repeats)
 
 
 def show(pairs: list[tuple[Run, Run]], digests: list[Run], *, budget_mib: float) -> None:
@@ -233,6 +273,24 @@ def show(pairs: list[tuple[Run, Run]], digests: list[Run], *, budget_mib: float)
         f"digests only       {middle(run.wall_s for run in digests):7.2f} s"
         f"      {middle(run.cpu_s for run in digests):.2f} core s"
     )
+
+
+def show_device(audits: list[Run]) -> None:
+    """Print the device memory: what the report says, and what went on the device meanwhile."""
+    reported = max(run.device_bytes for run in audits) / 2**20
+    seen = max(run.peak_device_bytes for run in audits) / 2**20
+    print(f"device memory      {reported:7.0f} MiB    {seen:.0f} MiB less free on the device")
+
+
+def show_commands(folder: Path, repeats: int) -> None:
+    """Print the medians of the whole command on each backend, and whether `auto` was right."""
+    medians = {}
+    for name in ("cpu", "cuda", "auto"):
+        runs = [whole_command(folder, name) for _ in range(repeats)]
+        medians[name] = statistics.median(seconds for seconds, _ in runs)
+        print(f"verify on {name:<9}{medians[name]:7.2f} s      {runs[-1][1]['reason']}")
+    ratio = medians["auto"] / min(medians["cpu"], medians["cuda"])
+    print(f"auto               {ratio:7.2f} of the better backend's time")
 
 
 if __name__ == "__main__":
