@@ -14,10 +14,13 @@ from kvaudit.core.audit_options import AuditOptions
 from kvaudit.core.observer import RunObserver, SilentObserver
 
 if TYPE_CHECKING:
+    from kvaudit.bench.options import BenchOptions
+    from kvaudit.core.bench_report import BenchReport
     from kvaudit.core.dataset import AuditedPool, Dataset
+    from kvaudit.core.layout import SlotRanges
     from kvaudit.core.report import Report
 
-__all__ = ["audit", "open", "stamp"]
+__all__ = ["audit", "bench", "open", "stamp"]
 
 StrPath = str | os.PathLike[str]
 
@@ -134,6 +137,40 @@ def stamp(
             write_plan(targets[plan.path], plan)
             observer.advance(1)
     return list(targets.values())
+
+
+def bench(
+    options: BenchOptions, *, backend: str = "auto", observer: RunObserver | None = None
+) -> BenchReport:
+    """Measure the kernels, and jobs as users run them; each row is proved before it is timed.
+
+    Args:
+        options: operations, sizes and the shape of the pool.
+        backend: `auto`, `cuda`, `cpu` or `reference`; a named one is a demand.
+        observer: told of progress; None = nobody.
+
+    Raises:
+        ConfigError: the sizes do not fit this machine, or nothing is left to measure.
+        BackendError: a demanded backend cannot run, torch is missing, or the device failed.
+        InputError: the temporary folder cannot be written to.
+        ProofFailed: two implementations disagree on an input that was to be timed.
+    """
+    from kvaudit.backends.cuda_device import numba_imports_translated
+
+    with numba_imports_translated():
+        from kvaudit.bench.run import run_bench
+
+    def audit_files(
+        paths: Sequence[Path], *, backend: str, slots: SlotRanges | None = None
+    ) -> Report:
+        return audit(open(paths), backend=backend, options=AuditOptions(slots=slots))
+
+    return run_bench(
+        options,
+        backend=backend,
+        audit_files=audit_files,
+        observer=SilentObserver() if observer is None else observer,
+    )
 
 
 def _kv_bytes(pools: Sequence[AuditedPool]) -> int:

@@ -22,6 +22,7 @@
         CanaryViolationError      mode raise: violations were found
       InternalError             kvaudit's own self-check failed
         SelfCheckFailed           a planted bad entry was not caught
+        ProofFailed               a benchmark's input gave two implementations two outcomes
 
 A violation is data and never raised, but where an engine asked its canary to. Exit codes: `cli/exit_code.py`.
 """
@@ -193,3 +194,7 @@ class InternalError(KvauditError):
 
 class SelfCheckFailed(InternalError):
     """The kernels did not catch a planted bad entry, so no verdict of this run can be trusted."""
+
+
+class ProofFailed(InternalError):
+    """Two implementations disagree on the input of a benchmark, so none of its figures counts."""

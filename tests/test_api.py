@@ -20,7 +20,7 @@ from kvaudit.errors import BackendNotInstalled, ConfigError, FileCorrupt, NoDevi
 from kvaudit.formats.plan_writer import write_plan
 from kvaudit.formats.sequences_writer import write_sequences
 from kvaudit.formats.snapshot_writer import write_snapshot
-from tests.helpers import corruptions
+from tests.helpers import bench_pools, corruptions
 from tests.helpers.watcher import Watcher
 from tests.helpers.worlds import World, fixture_f
 
@@ -234,3 +234,11 @@ def test_an_audit_of_files_never_imports_torch(tmp_path: Path) -> None:
     modules = _modules_after(code)
     assert "torch" not in modules
     assert "pyarrow" in modules
+
+
+def test_a_benchmark_audits_its_files_as_a_user_does() -> None:
+    watcher = Watcher()
+    options = bench_pools.options(ops=("file", "plan"), sizes=(1024,))
+    report = api.bench(options, backend="cpu", observer=watcher)
+    assert [row.op for row in report.rows] == ["file", "plan"]
+    assert watcher.stages["bench"] == (2, 2)

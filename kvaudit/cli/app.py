@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from kvaudit import __version__
+from kvaudit.cli.bench_cmd import bench
 from kvaudit.cli.doctor_cmd import doctor
 from kvaudit.cli.exit_code import ExitCode
 from kvaudit.cli.show_cmd import show
@@ -71,4 +72,5 @@ def kvaudit(
 app.command(rich_help_panel=CHECK, help=VERIFY_HELP)(verify)
 app.command(rich_help_panel=CHECK)(show)
 app.command(rich_help_panel=CAPTURE)(stamp)
+app.command(rich_help_panel=ADVANCED)(bench)
 app.command(rich_help_panel=ADVANCED)(doctor)

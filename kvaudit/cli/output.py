@@ -6,8 +6,10 @@ import io
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from kvaudit.cli.options import ColorMode, OutputFormat
 from kvaudit.cli.screen import is_styled, width_of
@@ -18,41 +20,64 @@ if TYPE_CHECKING:
     from kvaudit.core.report import Report
 
 
+class DocumentWriter(Protocol):
+    """Writes a result in any of its formats."""
+
+    def __call__(
+        self,
+        form: str,
+        stream: TextIO,
+        /,
+        *,
+        quiet: bool = False,
+        styled: bool = False,
+        width: int | None = None,
+    ) -> None:
+        """Write it; what only text knows is ignored by the other formats."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputFile:
     """A file that a report is written to."""
 
-    form: OutputFormat
+    form: StrEnum
     path: str
 
     @classmethod
-    def parse(cls, text: str) -> OutputFile:
+    def parse(cls, text: str, forms: type[StrEnum] = OutputFormat) -> OutputFile:
         """Read `json=report.json`.
 
         Raises:
             ConfigError: no such format, or no file.
         """
         form, _, path = text.partition("=")
-        if form not in list(OutputFormat) or not path:
+        if form not in list(forms) or not path:
             raise ConfigError(
                 f"--output {text!r} is not FORMAT=FILE",
-                hint=f"write json=report.json; the formats are {', '.join(OutputFormat)}",
+                hint=f"write json=report.json; the formats are {', '.join(forms)}",
             )
-        return cls(form=OutputFormat(form), path=path)
+        return cls(form=forms(form), path=path)
 
 
-def output_files(values: Iterable[str] | None, *, inputs: Sequence[str]) -> list[OutputFile]:
-    """Read `--output`, and refuse before the audit what could not be written after it.
+def output_files(
+    values: Iterable[str] | None,
+    *,
+    inputs: Sequence[str],
+    forms: type[StrEnum] = OutputFormat,
+) -> list[OutputFile]:
+    """Read `--output`, and refuse before the run what could not be written after it.
 
     Args:
         values: the option's values.
         inputs: the paths of every file that was read.
+        forms: the formats that there are.
 
     Raises:
         ConfigError: a value is malformed, or names an input.
         FileUnwritable: a file's folder is missing, or it is a folder itself.
     """
-    files = [OutputFile.parse(value) for value in values or ()]
+    files = [OutputFile.parse(value, forms) for value in values or ()]
     for file in files:
         with write_errors_translated(file.path):
             refuse_input(file.path, inputs=inputs)
@@ -89,7 +114,19 @@ def write_report(
     color: ColorMode,
     quiet: bool,
 ) -> None:
-    """Write a report to stdout and to every file, whichever of them fails.
+    """Write the report of an audit; see `write_documents`."""
+    write_documents(partial(_write, report), form=form, files=files, color=color, quiet=quiet)
+
+
+def write_documents(
+    write: DocumentWriter,
+    *,
+    form: StrEnum,
+    files: Iterable[OutputFile],
+    color: ColorMode,
+    quiet: bool,
+) -> None:
+    """Write a result to stdout and to every file, whichever of them fails.
 
     Raises:
         FileUnwritable: the system refused a file, or stdout has no room.
@@ -97,24 +134,24 @@ def write_report(
     stdout = sys.stdout
     styled, width = is_styled(color, stdout), width_of(stdout)
     try:
-        _write(report, form, stdout, quiet=quiet, styled=styled, width=width)
+        write(form, stdout, quiet=quiet, styled=styled, width=width)
     finally:
         for file in files:
             text = io.StringIO()
-            _write(report, file.form, text)
+            write(file.form, text)
             _save(text.getvalue().encode("utf-8", errors="backslashreplace"), Path(file.path))
 
 
 def _write(
     report: Report,
-    form: OutputFormat,
+    form: str,
     stream: TextIO,
     *,
     quiet: bool = False,
     styled: bool = False,
     width: int | None = None,
 ) -> None:
-    if form is OutputFormat.JSON:
+    if form == OutputFormat.JSON:
         from kvaudit.render.json import write_json
 
         write_json(report, stream)

@@ -10,10 +10,6 @@ import pytest
 
 SMALL = {
     "bench_audit": ["--gib", "0.002", "--layers", "1", "--bytes-per-token", "64"],
-    "bench_fold": ["1"],
-    "bench_plan": ["3"],
-    "bench_verify": ["0.03125"],
-    "bench_write": ["0.03125"],
 }
 
 

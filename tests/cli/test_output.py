@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import stat
+from enum import StrEnum
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,17 @@ def test_an_output_is_a_format_and_a_file(text: str) -> None:
 
 def test_a_file_name_may_hold_an_equals_sign() -> None:
     assert OutputFile.parse("json=a=b") == OutputFile(form=OutputFormat.JSON, path="a=b")
+
+
+def test_a_command_may_have_formats_of_its_own() -> None:
+    class Form(StrEnum):
+        SVG = "svg"
+
+    [file] = output_files(["svg=a.svg"], inputs=[], forms=Form)
+    assert file.form is Form.SVG
+    with pytest.raises(ConfigError) as raised:
+        output_files(["json=a.json"], inputs=[], forms=Form)
+    assert "the formats are svg" in raised.value.hint
 
 
 def test_an_input_is_never_written_to_under_any_of_its_names(tmp_path: Path) -> None:

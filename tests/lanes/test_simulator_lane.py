@@ -1,5 +1,7 @@
 """The simulator lane: all kernel tests again, with the device kernels in numba's simulator.
 
+So are the launches that a benchmark compares them with.
+
 In a process of its own, since NUMBA_ENABLE_CUDASIM counts only before the first import. It finds
 wrong bounds, grid-stride and ring logic; types, races and speed are for other lanes.
 """
@@ -32,7 +34,8 @@ FILTERS = [
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The outcome of each kernel test in the simulator, by name."""
     report = tmp_path_factory.mktemp("simulator") / "report.xml"
-    command = [sys.executable, "-m", "pytest", "tests/kernels", "-q", f"--junitxml={report}"]
+    tests = ("tests/kernels", "tests/bench/kernels")
+    command = [sys.executable, "-m", "pytest", *tests, "-q", f"--junitxml={report}"]
     done = subprocess.run(
         [*command, *(f"-W{each}" for each in FILTERS)],
         cwd=ROOT,
@@ -69,6 +72,11 @@ def test_no_simulated_run_is_reported_as_cuda(outcomes):
 def test_every_vector_ran(outcomes, op, implementation):
     ran = _named(outcomes, rf"test_{op}::\w*shared_vector.*\b{implementation}\b")
     assert len(ran) >= len(vector_cases(op)) > 0
+
+
+@pytest.mark.parametrize("op", ["fold", "verify", "write", "plan"])
+def test_every_engine_shaped_launch_ran_in_the_simulator(outcomes, op):
+    assert _named(outcomes, rf"test_engine_launch::test_engine_{op}_")
 
 
 @pytest.mark.parametrize("op", ["hash", "fold", "verify", "write", "plan"])
