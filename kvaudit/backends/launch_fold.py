@@ -23,9 +23,11 @@ def bind_fold(
         nothing = slot_indices.new_empty(0)
         return BoundFold(real_kv_hashes=arrays.hashed(nothing), enqueue=_fold_nothing)
     slots = arrays.signed(slot_indices)
-    hashes_memory = torch.empty_like(slot_indices)
+    # Engines run in inference mode, whose own tensors could not be cleared outside of it.
+    with torch.inference_mode(mode=False):
+        hashes_memory, source_hashes_memory = (torch.empty_like(slot_indices) for _ in range(2))
     real_kv_hashes = arrays.hashed_output(hashes_memory)
-    source_hashes = arrays.hashed_output(torch.empty_like(slot_indices))
+    source_hashes = arrays.hashed_output(source_hashes_memory)
     folded_hashes = arrays.written(source_hashes)
     sources = [
         (

@@ -133,6 +133,20 @@ def test_memory_that_replaces_a_tensors_own_is_not_seen(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("prepares_in_it", [True, False])
+def test_preparing_and_calling_may_differ_in_inference_mode(
+    prepares_in_it: bool, device: str
+) -> None:
+    arguments = stamped(device)
+    with torch.inference_mode(prepares_in_it):
+        prepared = launch.prepare_canary_verify_kernel(**arguments)
+    with torch.inference_mode(not prepares_in_it):
+        prepared()
+    assert arguments["context"].kernel_run_counter.tolist() == [2]
+    assert arguments["context"].violation_write_index.tolist() == [0]
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_preparing_runs_nothing(device: str) -> None:
     for family, name in LAUNCHES.items():
         arguments, outputs = vector_launch(family, vector_cases(family)[0].inputs, device=device)
