@@ -82,6 +82,7 @@ class LiveEngine:
         padding = torch.zeros((1, max_len), dtype=torch.int32, device=device)
         self.req_to_token = torch.cat([padding, rows.view(-1, max_len) + PAGE_SIZE])
         self.tokens = self.req_to_token + 1000
+        self.full_to_swa = torch.arange(self.num_slots, device=device)
         self.length = 0
         self.manager = CanaryManager(
             config, state=self.state, pools=list(self.pools.values()), **manager
@@ -114,7 +115,7 @@ class LiveEngine:
             ),
             "out_cache_loc": slots,
             "swa_out_cache_loc": slots,
-            "full_to_swa_index_mapping": torch.arange(self.num_slots, device=self.device),
+            "full_to_swa_index_mapping": self.full_to_swa,
         }
         self.length += count
         return CanaryBatch(**{**fields, **changes})

@@ -12,7 +12,7 @@ from kvaudit.runner.live.device_state import CanaryDeviceState, CounterSample
 from kvaudit.runner.live.endpoint import CanaryEndpoint
 from kvaudit.runner.live.flight_recorder import DumpCause, DumpRequest, FlightRecorder
 from kvaudit.runner.live.health_checker import KernelRunCounterHealthChecker
-from kvaudit.runner.live.launches import DEVICE_LAUNCHES, REFERENCE_LAUNCHES, CanaryLaunches
+from kvaudit.runner.live.launches import REFERENCE_LAUNCHES, CanaryLaunches, device_launches
 from kvaudit.runner.live.manager import STEP_ORDER, CanaryManager
 from kvaudit.runner.live.pool import CanaryPool, PoolGeometry
 from kvaudit.runner.live.stats_logger import PeriodicCanaryStatsLogger
@@ -21,7 +21,6 @@ from kvaudit.runner.live.sweep_orchestrator import CachedPrefix, SweepOrchestrat
 from kvaudit.runner.live.violation_manager import ViolationBatch, ViolationManager
 
 __all__ = [
-    "DEVICE_LAUNCHES",
     "REFERENCE_LAUNCHES",
     "STEP_ORDER",
     "CachedPrefix",
@@ -47,4 +46,5 @@ __all__ = [
     "ViolationBatch",
     "ViolationManager",
     "WrittenEntries",
+    "device_launches",
 ]

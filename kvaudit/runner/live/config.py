@@ -54,6 +54,8 @@ class CanaryConfig:
         health_check_every_n_steps: steps between two checks of the counters; 0 = none.
         health_check_warm_up_steps: steps before the first of them; the end of a run is checked all
             the same.
+        max_prepared_tokens: tokens of the largest batch whose launches are prepared once and repeated:
+            it is copied to buffers that stay. Larger ones are launched as they come; 0 = all.
         max_dumps: dumps of the flight recorder in the process's life.
 
     Raises:
@@ -70,6 +72,7 @@ class CanaryConfig:
     stats_print_every_n_steps: int = _number(100, at_least=0)
     health_check_every_n_steps: int = _number(100, at_least=0)
     health_check_warm_up_steps: int = _number(100, at_least=0)
+    max_prepared_tokens: int = _number(512, at_least=0)
     max_dumps: int = _number(4, at_least=1)
 
     def __post_init__(self) -> None:

@@ -9,6 +9,7 @@ from typing import Final, Self
 from kvaudit.constants import LaunchTag
 from kvaudit.core.launch_tag import LaunchPhase, phase_of
 from kvaudit.errors import ConfigError
+from kvaudit.runner.live.batch_buffers import BatchBuffers
 from kvaudit.runner.live.config import CanaryConfig, CanaryMode
 from kvaudit.runner.live.device_state import CanaryDeviceState
 from kvaudit.runner.live.flight_recorder import FlightRecorder
@@ -81,6 +82,7 @@ class CanaryManager:
         self._config = config
         self._pools = tuple(pools)
         self._launcher = StepLauncher(pools, state=state)
+        self._buffers = _buffers_of(config, pools=pools, state=state)
         self._recorder = flight_recorder
         self._sweep = _sweep_of(config, pools=pools, cached_prefixes=cached_prefixes)
         self._violations = ViolationManager(state, tell=tell or _teller_of(config, flight_recorder))
@@ -116,8 +118,9 @@ class CanaryManager:
         if self._is_off:
             return
         self._batch = batch
+        inputs = batch if self._buffers is None else self._buffers.loaded(batch)
         self._launcher.launch_head(
-            [pool.planned(batch, config=self._config) for pool in self._pools]
+            [pool.planned(inputs, config=self._config) for pool in self._pools]
         )
 
     def begin_planned_step(self, planned: Sequence[PlannedStep]) -> None:
@@ -202,6 +205,18 @@ class CanaryManager:
     def _dump(self) -> None:
         if self._recorder is not None:
             self._recorder.step(self._step, batch=self._batch, pools=self._pools)
+
+
+def _buffers_of(
+    config: CanaryConfig, *, pools: Sequence[CanaryPool], state: CanaryDeviceState
+) -> BatchBuffers | None:
+    if not config.max_prepared_tokens or not pools:
+        return None
+    return BatchBuffers(
+        max_requests=min(pool.geometry.write_req_capacity for pool in pools),
+        max_tokens=config.max_prepared_tokens,
+        device=state.device,
+    )
 
 
 def _sweep_of(

@@ -13,7 +13,7 @@ from kvaudit.errors import ConfigError
 from kvaudit.runner.live.config import CanaryConfig
 from kvaudit.runner.live.device_state import CanaryDeviceState
 from kvaudit.runner.live.endpoint import CanaryEndpoint
-from kvaudit.runner.live.launches import DEVICE_LAUNCHES, CanaryLaunches
+from kvaudit.runner.live.launches import CanaryLaunches, device_launches
 from kvaudit.runner.live.step_inputs import CanaryBatch, PlannedStep, WrittenEntries
 
 
@@ -70,7 +70,7 @@ class CanaryPool:
         sources: Mapping[KvHalf, Sequence[RealKvSource]],
         state: CanaryDeviceState,
         config: CanaryConfig,
-        launches: CanaryLaunches = DEVICE_LAUNCHES,
+        launches: CanaryLaunches | None = None,
     ) -> CanaryPool:
         """Zeroed buffers and endpoints of the given halves.
 
@@ -80,12 +80,13 @@ class CanaryPool:
                 order; a half without bytes has none.
             state: the ring and the counters; its device is the pool's.
             config: the canary's.
-            launches: the launchers.
+            launches: the launchers; None = those of the device.
 
         Raises:
             ConfigError: a hash of bytes is asked for, and there are none; or no half is given.
         """
         _check_sources(sources, config)
+        launches = launches or device_launches()
         buffers = {}
         endpoints = []
         for half, half_sources in sources.items():

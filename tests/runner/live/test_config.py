@@ -21,6 +21,7 @@ EVERY_VARIABLE = {
     "STATS_PRINT_EVERY_N_STEPS": ("0", 0),
     "HEALTH_CHECK_EVERY_N_STEPS": ("3", 3),
     "HEALTH_CHECK_WARM_UP_STEPS": ("0", 0),
+    "MAX_PREPARED_TOKENS": ("64", 64),
     "MAX_DUMPS": ("1", 1),
 }
 

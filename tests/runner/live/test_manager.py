@@ -118,6 +118,50 @@ def test_verify_comes_before_write_in_each_launch_of_both_halves(order: list[str
     assert launches == [*["head verify", "head write"] * 2, *["tail verify", "tail write"] * 2]
 
 
+def test_prepared_launches_leave_the_records_ring_and_counters_that_others_do() -> None:
+    """Batches of 2 to 6 tokens: the prompts are launched as they come, the rest prepared."""
+    engines = []
+    for max_prepared_tokens in (0, 4, 512):
+        engine = LiveEngine(
+            replace(
+                QUIET,
+                real_kv_hash_mode=RealKvHashMode.ALL,
+                max_prepared_tokens=max_prepared_tokens,
+            ),
+            halves=(KvHalf.K, KvHalf.V),
+            window=4,
+        )
+        engine.run(9)
+        engine.overwrite(1, 1)
+        engine.run(20)
+        engines.append(engine)
+    plain, *prepared = engines
+    assert plain.state.violation_write_index > 0
+    for engine in prepared:
+        assert torch.equal(engine.state.words, plain.state.words)
+        assert torch.equal(engine.state.violation_ring, plain.state.violation_ring)
+        for kind, pool in engine.pools.items():
+            for name, buffer in pool.buffers.items():
+                assert torch.equal(buffer, plain.pools[kind].buffers[name])
+
+
+def test_steps_that_repeat_are_launched_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = LiveEngine(QUIET, window=4)
+    engine.run(4)
+    launchers = {
+        id(launcher): launcher
+        for pool in engine.pools.values()
+        for launcher in (pool.launches.plan, pool.launches.verify, pool.launches.write)
+    }
+    assert len(launchers) == 6
+    for launcher in launchers.values():
+        for method in ("_launcher", "_prepare"):
+            monkeypatch.setattr(launcher, method, lambda **_: pytest.fail("not prepared"))
+    runs = engine.state.kernel_run_counters.clone()
+    engine.run(5)
+    assert sorted(set((engine.state.kernel_run_counters - runs).tolist())) == [0, 10]
+
+
 @pytest.mark.parametrize("window", [None, 4])
 @pytest.mark.parametrize("mode", list(RealKvHashMode))
 def test_a_served_engine_is_clean_over_hundreds_of_steps(
