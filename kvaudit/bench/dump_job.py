@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.bench.machine import HostMachine, wall_seconds
-from kvaudit.bench.measurement import Bench
+from kvaudit.bench.measurement import DISTRUST, Bench
 from kvaudit.bench.options import Op
 from kvaudit.bench.pool import BenchPool
 from kvaudit.bench.workload import UNWRITTEN, sampled_runs
@@ -130,5 +130,5 @@ def _check(digests: NDArray[Any], wanted: NDArray[Any], *, judge: str) -> None:
         raise ProofFailed(
             f"{Op.DUMP}: {int((digests != wanted).sum()):,} digests of the file are not those of "
             f"{judge}",
-            hint="no figure of this run can be trusted: please report the command",
+            hint=DISTRUST,
         )

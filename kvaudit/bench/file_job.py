@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kvaudit.backends.cpu import CpuBackend
 from kvaudit.bench.machine import HostMachine, wall_seconds
-from kvaudit.bench.measurement import Bench
+from kvaudit.bench.measurement import DISTRUST, Bench
 from kvaudit.bench.options import Op
 from kvaudit.bench.pool import BenchPool
 from kvaudit.bench.workload import sampled_runs
@@ -144,5 +144,5 @@ def _check_equal(rows: Sequence[object], wanted: Sequence[object], *, judge: str
     if list(rows) != list(wanted):
         raise ProofFailed(
             f"{Op.FILE}: the audit's {len(rows)} rows are not those of {judge}, {len(wanted)}",
-            hint="no figure of this run can be trusted: please report the command",
+            hint=DISTRUST,
         )

@@ -17,6 +17,8 @@ from kvaudit.core.bench_report import BenchRow, Proof, Yardstick
 from kvaudit.errors import ProofFailed
 from kvaudit.kernels.array_forms import KernelArray
 
+# What to do with a run whose proof failed.
+DISTRUST: Final = "no figure of this run can be trusted: please report the command"
 # The engine-shaped launch may take a hundred times as long.
 _MAX_ENGINE_REPEATS: Final = 3
 
@@ -139,7 +141,7 @@ def compare(workload: Workload, got: HostArrays, wanted: HostArrays, *, judge: s
         raise ProofFailed(
             f"{workload.op}{mode} of {size_label(workload.num_entries)} entries differs from "
             f"{judge}: {name} {_difference(actual, expected)}",
-            hint="no figure of this run can be trusted: please report the command",
+            hint=DISTRUST,
         )
 
 

@@ -18,6 +18,8 @@ from kvaudit.errors import ConfigError
 _HOST_ENTRY_BYTES: Final = 400
 _DEVICE_ENTRY_BYTES: Final = 300
 _FILE_ENTRY_BYTES: Final = 200
+# What a launch moves beside the bytes of slots, at most.
+_ENTRY_TRAFFIC_BYTES: Final = 100
 # The program itself, and the windows of a file.
 _HOST_BASE_BYTES: Final = 300 << 20
 _REFERENCE_STEPS_PER_S: Final = 2_000_000
@@ -36,7 +38,7 @@ def check_room(options: BenchOptions, machine: Machine, *, backend: str) -> None
         largest, page_size=options.page_size, bytes_per_token=options.bytes_per_token
     )
     used_bytes = pool_bytes if options.reads_bytes() else 0
-    yardstick = min(MAX_YARDSTICK_BYTES, used_bytes + largest * _HOST_ENTRY_BYTES)
+    yardstick = min(MAX_YARDSTICK_BYTES, used_bytes + largest * _ENTRY_TRAFFIC_BYTES)
     host_need = used_bytes + largest * _HOST_ENTRY_BYTES + yardstick + _HOST_BASE_BYTES
     _refuse(largest, "host memory", need=host_need, free=free_host_bytes())
     if machine.is_device:
