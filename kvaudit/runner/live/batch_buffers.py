@@ -70,10 +70,12 @@ class _Columns:
         self._padding = padding
         self._capacity = capacity
         self._device = device
-        self._buffers = {
-            name: torch.full((capacity,), value or 0, dtype=torch.int64, device=device)
-            for name, value in padding.items()
-        }
+        # An engine may make them in inference mode, whose tensors cannot be changed outside of it.
+        with torch.inference_mode(mode=False):
+            self._buffers = {
+                name: torch.full((capacity,), value or 0, dtype=torch.int64, device=device)
+                for name, value in padding.items()
+            }
         self._num_used = dict.fromkeys(padding, 0)
 
     def loaded(self, batch: CanaryBatch, *, lead: str) -> dict[str, torch.Tensor] | None:

@@ -34,8 +34,10 @@ class DelayedDeviceHostHandler:
     """
 
     def __init__(self, like: torch.Tensor) -> None:
-        self._clone = torch.empty_like(like, memory_format=torch.contiguous_format)
-        self._copier = _SideStreamCopy(self._clone) if like.device.type == "cuda" else None
+        # An engine may make it in inference mode, whose tensors cannot be changed outside of it.
+        with torch.inference_mode(mode=False):
+            self._clone = torch.empty(like.shape, dtype=like.dtype, device=like.device)
+            self._copier = _SideStreamCopy(self._clone) if like.device.type == "cuda" else None
         self._staged_step: int | None = None
 
     @property

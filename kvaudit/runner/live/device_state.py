@@ -83,17 +83,21 @@ class CanaryDeviceState:
             ring_capacity: rows of the ring.
             device: where the launches run.
         """
-        words = torch.zeros(_NUM_WORDS, dtype=torch.int64, device=device)
-        index = words[_WRITE_INDEX:].view(torch.int32)
         ring_shape = (ring_capacity, VIOLATION_FIELDS)
+        # An engine may allocate in inference mode, whose tensors cannot be changed outside of it.
+        with torch.inference_mode(mode=False):
+            words = torch.zeros(_NUM_WORDS, dtype=torch.int64, device=device)
+            index = words[_WRITE_INDEX:].view(torch.int32)
+            violation_ring = torch.zeros(ring_shape, dtype=torch.int64, device=device)
+            chain_assert = torch.ones(1, dtype=torch.int32, device=device)
         return cls(
             words=words,
-            violation_ring=torch.zeros(ring_shape, dtype=torch.int64, device=device),
+            violation_ring=violation_ring,
             violation_write_index=index[:1],
             kernel_run_counters=words[:_SLOT_RUNS],
             slot_run_counters=words[_SLOT_RUNS:_ENABLED_PLANS],
             enabled_plans=words[_ENABLED_PLANS:_WRITE_INDEX],
-            enable_chain_position_assert=torch.ones(1, dtype=torch.int32, device=device),
+            enable_chain_position_assert=chain_assert,
         )
 
     @property

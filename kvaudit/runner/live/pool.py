@@ -10,6 +10,7 @@ from kvaudit.backends.torch_module import torch
 from kvaudit.constants import RECORD_BYTES, RealKvHashMode
 from kvaudit.core.launch_tag import KvHalf, LaunchPhase, PoolKind, launch_tag, phase_of
 from kvaudit.errors import ConfigError
+from kvaudit.runner.canary_columns import column_of
 from kvaudit.runner.live.config import CanaryConfig
 from kvaudit.runner.live.device_state import CanaryDeviceState
 from kvaudit.runner.live.endpoint import CanaryEndpoint
@@ -87,36 +88,43 @@ class CanaryPool:
         """
         _check_sources(sources, config)
         launches = launches or device_launches()
-        buffers = {}
-        endpoints = []
-        for half, half_sources in sources.items():
-            for phase in LaunchPhase:
-                buffer = "head" if phase is LaunchPhase.HEAD else "tail"
-                name = f"{half.lower()}.{buffer}"
-                if name not in buffers:
-                    shape = (geometry.num_slots, RECORD_BYTES)
-                    buffers[name] = torch.zeros(shape, dtype=torch.uint8, device=state.device)
-                endpoints.append(
-                    CanaryEndpoint.of(
-                        launch_tag(phase, half, geometry.pool_kind),
-                        canary_buf=buffers[name],
-                        sources=() if phase is LaunchPhase.HEAD else tuple(half_sources),
-                        state=state,
-                        config=config,
-                        launches=launches,
-                    )
+        tags = {
+            launch_tag(phase, half, geometry.pool_kind): half
+            for half in sources
+            for phase in LaunchPhase
+        }
+        # An engine may allocate in inference mode, whose tensors cannot be changed outside of it.
+        with torch.inference_mode(mode=False):
+            buffers = {
+                name: torch.zeros(
+                    (geometry.num_slots, RECORD_BYTES), dtype=torch.uint8, device=state.device
                 )
+                for name in sorted({column_of(tag) for tag in tags})
+            }
+            verify_plan = VerifyPlan.allocate(
+                verify_capacity=geometry.verify_capacity, device=state.device
+            )
+            write_plan = WritePlan.allocate(
+                write_req_capacity=geometry.write_req_capacity, device=state.device
+            )
+        endpoints = [
+            CanaryEndpoint.of(
+                tag,
+                canary_buf=buffers[column_of(tag)],
+                sources=() if phase_of(tag) is LaunchPhase.HEAD else tuple(sources[half]),
+                state=state,
+                config=config,
+                launches=launches,
+            )
+            for tag, half in sorted(tags.items())
+        ]
         return cls(
             geometry=geometry,
             buffers=buffers,
-            endpoints=sorted(endpoints, key=lambda endpoint: endpoint.tag),
+            endpoints=endpoints,
             launches=launches,
-            verify_plan=VerifyPlan.allocate(
-                verify_capacity=geometry.verify_capacity, device=state.device
-            ),
-            write_plan=WritePlan.allocate(
-                write_req_capacity=geometry.write_req_capacity, device=state.device
-            ),
+            verify_plan=verify_plan,
+            write_plan=write_plan,
         )
 
     def endpoints_of(self, phase: LaunchPhase) -> list[CanaryEndpoint]:

@@ -148,7 +148,9 @@ class _SweptPool:
         self.capacity = min(max(affordable, 1), pool.geometry.num_slots)
         device = self.endpoints[0].context.canary_buf.device
         self._checks_tokens = config.enable_verify_token_assert
-        self._plan = VerifyPlan.allocate(verify_capacity=self.capacity, device=device)
+        # An engine may make it in inference mode, whose tensors cannot be changed outside of it.
+        with torch.inference_mode(mode=False):
+            self._plan = VerifyPlan.allocate(verify_capacity=self.capacity, device=device)
         self._offsets = torch.arange(self.capacity, device=device)
         self._unchecked = torch.full_like(self._offsets, NO_EXPECTED_TOKEN)
         self._head = torch.full((1,), NO_PREDECESSOR, device=device)

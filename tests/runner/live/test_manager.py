@@ -341,6 +341,22 @@ def test_a_forward_that_failed_is_no_step_and_is_begun_again() -> None:
     assert engine.manager.step == 2
 
 
+def test_a_canary_made_in_inference_mode_is_stepped_and_finished_outside_of_it() -> None:
+    told: list[ViolationBatch] = []
+    config = replace(LOG, real_kv_hash_mode=RealKvHashMode.ALL, sweep_interval=3)
+    with torch.inference_mode():
+        engine = LiveEngine(
+            config, cached_prefixes=_cached_by(lambda: engine), tell=told.append, window=4
+        )
+        engine.run(4)
+    engine.run(4)
+    engine.overwrite(1, 1)
+    engine.step()
+    engine.manager.finish()
+    assert told
+    assert engine.manager.sweep_passes == 2
+
+
 @pytest.mark.parametrize(
     ("config", "parts"),
     [
