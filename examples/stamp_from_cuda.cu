@@ -375,8 +375,8 @@ void run(const std::filesystem::path& folder, const std::vector<std::string>& fl
   engine.dump(folder);
   write_manifest(folder / "manifest.json", requests);
   std::cout << folder.string() << ": " << requests.size() << " requests, "
-            << engine.num_checked_or_stamped() << " entries checked or stamped, "
-            << engine.num_violations() << " violations\n";
+            << engine.num_checked_or_stamped()
+            << " entries checked or stamped, violations: " << engine.num_violations() << "\n";
 }
 
 }  // namespace

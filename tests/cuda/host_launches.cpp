@@ -1,11 +1,37 @@
 // The headers behind C calls, for ctypes: `tests/helpers/cpp_headers.py`.
 
+#include <atomic>
+#include <thread>
+#include <vector>
+
 #include "kvaudit/fold.cuh"
-#include "kvaudit/fold_warp.cuh"
 #include "kvaudit/verify.cuh"
 #include "kvaudit/write.cuh"
 
 namespace kv = kvaudit;
+
+namespace {
+
+// work(thread_idx, num_threads) on threads that all begin at once.
+template <typename Work>
+void share(std::int64_t num_threads, const Work& work) {
+  std::atomic<std::int64_t> num_ready = 0;
+  std::vector<std::thread> threads;
+  for (std::int64_t thread_idx = 0; thread_idx < num_threads; ++thread_idx) {
+    threads.emplace_back([&, thread_idx] {
+      ++num_ready;
+      while (num_ready < num_threads) {
+        std::this_thread::yield();
+      }
+      work(thread_idx, num_threads);
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -40,13 +66,16 @@ void append_violation(const kv::Launch* launch, const kv::Violation* violation) 
 }
 
 void launch_verify(const kv::CanaryRecords* records, const kv::VerifyPlan* plan,
-                   const kv::Launch* launch, std::uint32_t* reason_bits, std::int64_t thread_idx,
-                   std::int64_t num_threads) {
-  kv::verify(*records, *plan, *launch, reason_bits, thread_idx, num_threads);
+                   const kv::Launch* launch, std::uint32_t* reason_bits, std::int64_t num_threads) {
+  share(num_threads, [=](std::int64_t thread_idx, std::int64_t of_threads) {
+    kv::verify(*records, *plan, *launch, reason_bits, thread_idx, of_threads);
+  });
 }
 
 void launch_write(const kv::CanaryRecords* records, const kv::WritePlan* plan,
-                  const kv::Launch* launch, std::int64_t thread_idx, std::int64_t num_threads) {
-  kv::write(*records, *plan, *launch, thread_idx, num_threads);
+                  const kv::Launch* launch, std::int64_t num_threads) {
+  share(num_threads, [=](std::int64_t thread_idx, std::int64_t of_threads) {
+    kv::write(*records, *plan, *launch, thread_idx, of_threads);
+  });
 }
 }

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import ctypes
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvaudit.constants import MASK64, VIOLATION_FIELDS, VIOLATION_SLOT, LaunchTag
+from kvaudit.constants import (
+    MASK64,
+    RECORD_WORDS,
+    VIOLATION_REASON_BITS,
+    VIOLATION_SLOT,
+    FailReason,
+    LaunchTag,
+)
 from kvaudit.kernels.verify.reference import append_row
-from tests.helpers.cpp_headers import Violation, host_launches, launch_of
-from tests.kernels.launches import Arguments, arguments, ring
+from tests.helpers.cpp_headers import ON_HOST_THREADS, Violation, host_launches, launch_of
+from tests.kernels.launches import Arguments, arguments, ring, verify_launch
 
 WORD = st.integers(0, MASK64)
 INT32_MAX = 2**31 - 1
@@ -53,16 +59,19 @@ def test_appended_rows_are_those_of_the_reference(rows, ring_capacity, write_ind
 
 
 def test_threads_that_append_at_once_take_a_row_each_and_lose_no_count():
-    launch = launch_into(3000, 0)
-
-    def append_thousand(thread_idx: int) -> None:
-        for i in range(1000):
-            append(launch, Violation(slot=1000 * thread_idx + i))
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(append_thousand, range(4)))
-    slots = launch["violation_ring"][:, VIOLATION_SLOT].tolist()
-    assert launch["violation_write_index"].tolist() == [4000]
-    assert len(set(slots)) == 3000
-    assert set(slots) < set(range(4000))
-    assert launch["violation_ring"].shape[1] == VIOLATION_FIELDS
+    """Every entry is wrong, so that the threads do little else."""
+    num_entries, capacity, num_launches = 200_000, 150_000, 10
+    slots = np.arange(num_entries, dtype=np.int64)
+    launch = verify_launch(
+        records=[[0] * RECORD_WORDS],
+        slots=slots + 1,
+        prevs=slots,
+        violation_ring=ring(capacity),
+    )
+    for _ in range(num_launches):
+        ON_HOST_THREADS.run("verify", **launch)
+    assert launch["violation_write_index"].tolist() == [num_launches * num_entries]
+    assert launch["slot_run_counter"].tolist() == [num_launches * num_entries]
+    rows = launch["violation_ring"]
+    assert len(np.unique(rows[:, VIOLATION_SLOT])) == capacity
+    assert (rows[:, VIOLATION_REASON_BITS] == FailReason.SLOT_OUT_OF_RANGE).all()

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kvaudit.constants import RECORD_WORDS
 from tests.helpers.cpp_headers import ON_HOST, ON_HOST_THREADS
 from tests.helpers.vectors import vector_cases
 from tests.kernels.implementations import REFERENCE
@@ -19,6 +20,7 @@ from tests.kernels.launches import (
     outcome,
     ring,
     wanted_of,
+    write_launch,
 )
 from tests.kernels.malformed_cases import CASES
 from tests.kernels.test_write import request_b, world_launch, worlds
@@ -92,3 +94,31 @@ def test_write_header_leaves_the_words_behind_a_record():
     wanted = outcome(REFERENCE, "write", launch)
     assert wanted["canary_records"][6:10, 0].tolist() == [21, 22, 23, 24]
     assert_same_outcome(ON_HOST, outcome(ON_HOST, "write", launch), wanted)
+
+
+def test_write_header_reports_a_slot_past_the_pool_by_what_was_written():
+    """Also where the input assert would have expected something else."""
+    launch = request_b(
+        slots=[6, 16, 8, 9],
+        expected_input_tokens=[21, 5, 23, 24],
+        expected_input_positions=[0, 7, 2, 3],
+    )
+    wanted = outcome(REFERENCE, "write", launch)
+    assert wanted["violation_write_index"].tolist() == [1]
+    assert_same_outcome(ON_HOST, outcome(ON_HOST, "write", launch), wanted)
+
+
+def test_threads_that_stamp_requests_lose_no_count():
+    num_requests = 20_000
+    launch = write_launch(
+        records=[[0] * RECORD_WORDS] * num_requests,
+        tokens=np.arange(num_requests),
+        positions=[0] * num_requests,
+        slots=np.arange(num_requests),
+        write_offsets=np.arange(num_requests + 1),
+        write_seed_slot_indices=np.full(num_requests, -1),
+        write_num_valid_reqs=[num_requests],
+    )
+    wanted = outcome(ON_HOST, "write", launch)
+    assert wanted["slot_run_counter"].tolist() == [num_requests]
+    assert_same_outcome(ON_HOST_THREADS, outcome(ON_HOST_THREADS, "write", launch), wanted)

@@ -61,7 +61,9 @@ def dumped(program: Path, folder: Path, *flip: object) -> str:
 
 
 def test_the_dump_of_the_example_verifies_clean(program, tmp_path):
-    assert "4 requests, 660 entries checked or stamped, 0 violations" in dumped(program, tmp_path)
+    assert "4 requests, 660 entries checked or stamped, violations: 0\n" in dumped(
+        program, tmp_path
+    )
     report = audited(tmp_path / "dumps")
     assert report.verdict is Verdict.CLEAN
     assert_all_covered(report, Family.INDEX, Family.RECORDS, Family.BYTES)
@@ -72,7 +74,7 @@ def test_a_flipped_bit_is_found_by_engine_and_audit_at_its_slot_and_column(
     program, tmp_path, column, slot, num_readers
 ):
     """Slot 77 lies in the shared prefix: each request that reads it is a row of the engine."""
-    assert f", {num_readers} violations" in dumped(program, tmp_path, column, slot)
+    assert f", violations: {num_readers}\n" in dumped(program, tmp_path, column, slot)
     report = audited(tmp_path / "dumps")
     assert report.verdict is Verdict.VIOLATIONS
     assert bad_slots(report) == {slot}

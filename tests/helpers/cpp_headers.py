@@ -6,7 +6,6 @@ import ctypes
 import subprocess
 import tempfile
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -41,8 +40,8 @@ def has_device() -> bool:
 def shared_library(source: Path, folder: Path, *further: str) -> ctypes.CDLL:
     """A C++ file compiled with every warning an error, and loaded; further: options of g++."""
     library = folder / f"{source.stem}.so"
-    options = ["-std=c++17", "-O1", *WARNINGS, "-shared", "-fPIC", f"-I{INCLUDE}", *further]
-    subprocess.run(["g++", *options, str(source), "-o", str(library)], check=True)
+    options = ["-std=c++17", "-O1", *WARNINGS, "-pthread", "-shared", "-fPIC", f"-I{INCLUDE}"]
+    subprocess.run(["g++", *options, *further, str(source), "-o", str(library)], check=True)
     return ctypes.CDLL(str(library))
 
 
@@ -233,7 +232,7 @@ class Headers(Implementation):
             arguments["check_verify_expected_token"],
         )
         bits = _POINTER(address(arguments["reason_bits"]))
-        self._share("launch_verify", arguments, plan, bits)
+        self._launch("launch_verify", arguments, plan, bits)
 
     def launch_write(self, arguments: dict[str, Any]) -> None:
         """The contract of `kvaudit.kernels.write`."""
@@ -251,21 +250,15 @@ class Headers(Implementation):
             len(arguments["input_ids"]),
             address(arguments["enable_chain_position_assert"]),
         )
-        self._share("launch_write", arguments, plan)
+        self._launch("launch_write", arguments, plan)
 
-    def _share(
+    def _launch(
         self, name: str, arguments: dict[str, Any], plan: ctypes.Structure, *further: Any
     ) -> None:
-        """Every thread's share of a launch; ctypes lets them run beside each other."""
+        """One call that runs a launch; further: what it takes behind the launch."""
+        given = (records_of(arguments["canary_records"]), plan, launch_of(arguments))
         function = getattr(self.library(), name)
-        records, launch = records_of(arguments["canary_records"]), launch_of(arguments)
-        given = (*map(ctypes.byref, (records, plan, launch)), *further)
-
-        def run_share(thread_idx: int) -> None:
-            function(*given, _I64(thread_idx), _I64(self.num_threads))
-
-        with ThreadPoolExecutor(self.num_threads) as pool:
-            list(pool.map(run_share, range(self.num_threads)))
+        function(*map(ctypes.byref, given), *further, _I64(self.num_threads))
 
 
 def _over_entries(

@@ -117,7 +117,7 @@ KVAUDIT_HD std::uint64_t combine(std::uint64_t real_kv_hash, std::uint64_t sourc
 KVAUDIT_HD std::uint64_t real_kv_hash(const RealKvSource* sources, std::int64_t num_sources,
                                       RealKvHashMode mode, std::int64_t slot) {
   std::uint64_t hash = 0;
-  for (std::int64_t i = 0; mode != RealKvHashMode::kNone && i < num_sources; ++i) {
+  for (std::int64_t i = 0; i < num_sources; ++i) {
     hash = combine(hash, source_hash(sources[i], mode, slot));
   }
   return hash;

@@ -118,7 +118,7 @@ __device__ inline std::uint64_t real_kv_hash_of_warp(const RealKvSource* sources
                                                      std::int64_t num_sources, RealKvHashMode mode,
                                                      std::int64_t slot, FoldTile& tile) {
   std::uint64_t hash = 0;
-  for (std::int64_t i = 0; mode != RealKvHashMode::kNone && i < num_sources; ++i) {
+  for (std::int64_t i = 0; i < num_sources; ++i) {
     hash = combine(hash, source_hash_of_warp(sources[i], mode, slot, tile));
   }
   return hash;
