@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,33 +27,16 @@ from numpy.typing import NDArray
 from kvaudit.backends.cuda_errors import cuda_errors_translated
 from kvaudit.backends.launch_kernels import LaunchKernels, device_kernels, on_torch_stream
 from kvaudit.backends.page_hashes import fold_pages
+from kvaudit.backends.slot_geometry import SlotColumn, SlotGeometry, widest
 from kvaudit.backends.torch_module import torch
 from kvaudit.constants import SOURCE_ALIGNMENT_BYTES
 
 # What one launch's slot indices, and what gathered bytes, take on the device at most.
-INDEX_BYTES: Final = 64 << 20
+INDEX_BYTES: Final = 32 << 20
 SCRATCH_BYTES: Final = 128 << 20
 _SLOT_BYTES: Final = np.dtype(np.int64).itemsize
 
-
-class SlotColumn(Protocol):
-    """One layer and half: slot s is row s // page_size * page_step + s % page_size * slot_step.
-
-    Fields:
-        rows: shape [n, dims...], an integer type; any strides; rows may overlap.
-        page_size: slots a page.
-        page_step: rows from a page to the next.
-        slot_step: rows from a slot to the next within a page.
-    """
-
-    @property
-    def rows(self) -> torch.Tensor: ...  # noqa: D102 - the class docstring says it
-    @property
-    def page_size(self) -> int: ...  # noqa: D102
-    @property
-    def page_step(self) -> int: ...  # noqa: D102
-    @property
-    def slot_step(self) -> int: ...  # noqa: D102
+_Columns = TypeVar("_Columns", list[torch.Tensor], torch.Tensor)
 
 
 def slot_hashes(
@@ -65,11 +48,11 @@ def slot_hashes(
 ) -> list[NDArray[np.int64]]:
     """The source hash of each slot in each column, as a snapshot stores it.
 
-    All launches of a device are enqueued on torch's current stream there, without waiting; then
-    its hashes are copied to the host at once.
+    A device's launches are enqueued on torch's current stream there, without waiting. Hashes come
+    to the host part by part, while later columns are folded.
 
     Args:
-        columns: on CUDA devices, not necessarily on one.
+        columns: on CUDA devices, not necessarily on one; or of the host, for kernels that run there.
         slots: slots of the pool, shape [n], int64.
         rows_per_page: how many consecutive slots are hashed together, shape [pages], int64, as
             `fold_pages` does; None = each slot has a hash of its own.
@@ -82,63 +65,55 @@ def slot_hashes(
         BackendNotInstalled, NoDevice, DeviceUnsupported: the CUDA kernels cannot run.
         DeviceFailed: a device reported an error.
     """
+    if not len(slots):
+        return [np.empty(0, dtype=np.int64) for _ in columns]
     by_device: dict[torch.device, list[int]] = {}
     for column_idx, column in enumerate(columns):
         by_device.setdefault(column.rows.device, []).append(column_idx)
-    hashes: dict[int, NDArray[np.int64]] = {}
+    on_host: dict[int, torch.Tensor] = {}
     with cuda_errors_translated():
         # Every device is at work before the first is waited for.
-        enqueued = []
+        copies = []
         for device, column_indices in by_device.items():
+            copy = _CopyToHost(device)
+            copies.append(copy)
             with on_torch_stream(device):
                 fold = _DeviceFold(chosen=choice(device), device=device, slots=slots)
-                order, on_device = fold.enqueue([columns[idx] for idx in column_indices])
-                if rows_per_page is not None:
-                    on_device = fold_pages(on_device, rows_per_page, chosen=fold.chosen)
-            enqueued.append(([column_indices[place] for place in order], on_device))
-        for column_indices, on_device in enqueued:
-            hashes.update(zip(column_indices, _to_host(on_device), strict=True))
-    return [hashes[column_idx] for column_idx in range(len(columns))]
+                for places, hashes in fold.parts([columns[idx] for idx in column_indices]):
+                    wanted = hashes
+                    if rows_per_page is not None:
+                        wanted = fold_pages(hashes, rows_per_page, chosen=fold.chosen)
+                    arriving = copy.enqueue(wanted)
+                    on_host |= {
+                        column_indices[place]: arriving[i] for i, place in enumerate(places)
+                    }
+        for copy in copies:
+            copy.wait()
+    return [on_host[column_idx].numpy() for column_idx in range(len(columns))]
 
 
-class _Geometry(NamedTuple):
-    """What columns have in common that one launch folds.
+class _CopyToHost:
+    """Copies a device's hashes into pinned memory, beside what its current stream goes on with."""
 
-    Fields:
-        is_dense: whether a slot's bytes lie together, in order.
-        row_bytes: bytes a slot.
-        page_size: slots a page.
-        page_stride: bytes from a page to the next.
-        slot_stride: bytes from a slot to the next within a page; 0 without pages.
-        phase: where the first slot starts, modulo SOURCE_ALIGNMENT_BYTES: a column that is not
-            aligned must not slow down those that are.
-    """
+    def __init__(self, device: torch.device) -> None:
+        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
 
-    is_dense: bool
-    row_bytes: int
-    page_size: int
-    page_stride: int
-    slot_stride: int
-    phase: int
+    def enqueue(self, hashes: torch.Tensor) -> torch.Tensor:
+        """Where the hashes arrive, shape and dtype as given, after `wait`."""
+        if self._stream is None:
+            return hashes
+        arriving = torch.empty(hashes.shape, dtype=hashes.dtype, pin_memory=True)
+        self._stream.wait_stream(torch.cuda.current_stream(hashes.device))
+        with torch.cuda.stream(self._stream):
+            arriving.copy_(hashes, non_blocking=True)
+        # Their memory is for the stream that folds to use again, once this one is done with it.
+        hashes.record_stream(self._stream)
+        return arriving
 
-    @classmethod
-    def of(cls, column: SlotColumn) -> _Geometry:
-        rows = column.rows
-        step_bytes = rows.stride(0) * rows.element_size()
-        return cls(
-            is_dense=bool(rows[:1].is_contiguous()),
-            row_bytes=math.prod(rows.shape[1:]) * rows.element_size(),
-            page_size=column.page_size,
-            page_stride=column.page_step * step_bytes,
-            slot_stride=column.slot_step * step_bytes if column.page_size > 1 else 0,
-            phase=rows.data_ptr() % SOURCE_ALIGNMENT_BYTES,
-        )
-
-    def offsets(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Bytes from the column's first slot to each of the slots, shape [n], int64."""
-        pages, in_page = np.divmod(slots, self.page_size)
-        offsets: NDArray[np.int64] = pages * self.page_stride + in_page * self.slot_stride
-        return offsets
+    def wait(self) -> None:
+        """Wait until all hashes have arrived."""
+        if self._stream is not None:
+            self._stream.synchronize()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -155,28 +130,25 @@ class _DeviceFold:
     device: torch.device
     slots: NDArray[np.int64]
 
-    def enqueue(self, columns: Sequence[SlotColumn]) -> tuple[list[int], torch.Tensor]:
-        """Enqueue the fold of all columns.
+    def parts(self, columns: Sequence[SlotColumn]) -> Iterator[tuple[Sequence[int], torch.Tensor]]:
+        """Enqueue the fold of all columns, a part of them at a time.
 
-        Returns:
-            which column each row of the hashes is of, and the hashes, shape [columns, n], int64.
+        Yields:
+            which columns a part is of, and their hashes, shape [columns, n], int64.
         """
-        hashes = torch.empty((len(columns), len(self.slots)), dtype=torch.int64, device=self.device)
-        by_geometry: dict[_Geometry, list[int]] = {}
+        by_geometry: dict[SlotGeometry, list[int]] = {}
         for column_idx, column in enumerate(columns):
-            by_geometry.setdefault(_Geometry.of(column), []).append(column_idx)
-        order: list[int] = []
+            by_geometry.setdefault(SlotGeometry.of(column), []).append(column_idx)
         for geometry, column_indices in by_geometry.items():
-            into = hashes[len(order) : len(order) + len(column_indices)]
-            order += column_indices
-            if len(self.slots):
-                fold = self._in_place if geometry.is_dense else self._gathered
-                fold([columns[idx].rows for idx in column_indices], geometry, into)
-        return order, hashes
+            fold = self._in_place if geometry.is_dense else self._gathered
+            first = 0
+            for hashes in fold([columns[idx].rows for idx in column_indices], geometry):
+                yield column_indices[first : first + len(hashes)], hashes
+                first += len(hashes)
 
     def _in_place(
-        self, columns: Sequence[torch.Tensor], geometry: _Geometry, hashes: torch.Tensor
-    ) -> None:
+        self, columns: list[torch.Tensor], geometry: SlotGeometry
+    ) -> Iterator[torch.Tensor]:
         """Fold columns whose slots' bytes lie together, as many a launch as INDEX_BYTES allow."""
         addresses = np.array([rows.data_ptr() for rows in columns], dtype=np.int64)
         low = int(addresses.min())
@@ -196,28 +168,35 @@ class _DeviceFold:
             self._upload(from_low // step_bytes),
             self._upload(offsets // step_bytes),
         )
-        for part in _parts(len(columns), INDEX_BYTES // (_SLOT_BYTES * len(self.slots))):
-            starts = (firsts[part, None] + in_column).view(-1)
-            self._launch(source, starts, hashes[part].view(-1), row_bytes=geometry.row_bytes)
+        for part in self._column_parts(firsts):
+            starts = part[:, None] + in_column
+            hashes = torch.empty_like(starts)
+            self._launch(source, starts.view(-1), hashes.view(-1), row_bytes=geometry.row_bytes)
+            yield hashes
 
     def _gathered(
-        self, columns: Sequence[torch.Tensor], geometry: _Geometry, hashes: torch.Tensor
-    ) -> None:
+        self, columns: list[torch.Tensor], geometry: SlotGeometry
+    ) -> Iterator[torch.Tensor]:
         """Fold columns whose slots' bytes lie apart, SCRATCH_BYTES of them at a time."""
         parts = list(_parts(len(self.slots), SCRATCH_BYTES // geometry.row_bytes))
         offsets = geometry.offsets(self.slots)
         everything = torch.arange(parts[0].stop, device=self.device)
         index = self._upload(offsets // (columns[0].stride(0) * columns[0].element_size() or 1))
-        for rows, column_hashes in zip(columns, hashes, strict=True):
-            wide = _widest(rows)
-            for part in parts:
-                gathered = wide.index_select(0, index[part])
-                self._launch(
-                    self.chosen.arrays.source(gathered),
-                    everything[: len(gathered)],
-                    column_hashes[part],
-                    row_bytes=geometry.row_bytes,
-                )
+        for columns_part in self._column_parts(columns):
+            hashes = torch.empty(
+                (len(columns_part), len(index)), dtype=torch.int64, device=self.device
+            )
+            for rows, column_hashes in zip(columns_part, hashes, strict=True):
+                wide = widest(rows)
+                for part in parts:
+                    gathered = wide.index_select(0, index[part])
+                    self._launch(
+                        self.chosen.arrays.source(gathered),
+                        everything[: len(gathered)],
+                        column_hashes[part],
+                        row_bytes=geometry.row_bytes,
+                    )
+            yield hashes
 
     def _launch(
         self, source: object, slots: torch.Tensor, hashes: torch.Tensor, *, row_bytes: int
@@ -231,6 +210,11 @@ class _DeviceFold:
             row_bytes,
         )
 
+    def _column_parts(self, columns: _Columns) -> Iterator[_Columns]:
+        """Consecutive columns whose slot indices take INDEX_BYTES at most, but at least one."""
+        for part in _parts(len(columns), INDEX_BYTES // (_SLOT_BYTES * len(self.slots))):
+            yield columns[part]
+
     def _upload(self, values: NDArray[np.int64]) -> torch.Tensor:
         return torch.from_numpy(values).to(self.device)
 
@@ -240,25 +224,3 @@ def _parts(length: int, most: int) -> Iterator[slice]:
     size = max(1, min(most, length))
     for first in range(0, length, size):
         yield slice(first, min(first + size, length))
-
-
-def _widest(rows: torch.Tensor) -> torch.Tensor:
-    """The same memory in wider elements, where its strides allow: fewer of them to gather."""
-    steps = (rows.shape[-1], rows.storage_offset(), *rows.stride()[:-1])
-    for dtype in (torch.int64, torch.int32, torch.int16):
-        ratio = dtype.itemsize // rows.element_size()
-        if (
-            ratio > 1
-            and rows.stride(-1) == 1
-            and rows.data_ptr() % dtype.itemsize == 0
-            and all(step % ratio == 0 for step in steps)
-        ):
-            return rows.view(dtype)
-    return rows
-
-
-def _to_host(hashes: torch.Tensor) -> NDArray[np.int64]:
-    """One copy into memory of numpy's, which takes large pages where torch does not."""
-    host = np.empty(tuple(hashes.shape), dtype=np.int64)
-    torch.from_numpy(host).copy_(hashes)
-    return host

@@ -11,20 +11,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kvaudit.capture.arguments import check_choice, integer, schema_metadata, slot_ranges, text
 from kvaudit.capture.layouts import KvTensors, Layers, slot_views
 from kvaudit.capture.slot_view import GatheredColumn
 from kvaudit.capture.tables import IntegerLists, Integers, flat_sequences, live_slots, sequence_rows
-from kvaudit.core.kv_column import ArrayColumn, KvColumn
+from kvaudit.core.kv_column import ArrayColumn, PageColumn, RowColumn
 from kvaudit.core.launch_tag import PoolKind
-from kvaudit.core.snapshot import DumpMoment, PoolKey, Snapshot
-from kvaudit.errors import FileUnwritable
+from kvaudit.core.layout import rows_per_page
+from kvaudit.core.snapshot import DigestGrain, DumpMoment, PoolKey, Snapshot
+from kvaudit.errors import ConfigError, FileUnwritable
 
 if TYPE_CHECKING:
     from kvaudit.core.sequences import Sequences
 
 Content = Literal["bytes", "digests"]
+Grain = Literal["slot", "page"]
 Rows = Literal["live", "all"]
 
 SNAPSHOT_SUFFIX: Final = ".snapshot.arrow"
@@ -47,6 +50,7 @@ def dump(
     rows: Rows = "live",
     layers: Layers = "all",
     content: Content = "bytes",
+    digest_grain: Grain = "slot",
     at: Literal["step_end", "mid_step", "unknown"] = "step_end",
     instance: str | None = None,
     group: str | None = None,
@@ -86,7 +90,10 @@ def dump(
         reserved_slots: slots that never hold a token: "0", "0-15", "none".
         rows: "live" dumps the slots of all positions below kv_len, "all" the whole pool.
         layers: the layers to dump.
-        content: "bytes", or "digests" for one 64-bit hash a layer, half and slot.
+        content: "bytes", or "digests" for one 64-bit hash a layer, half and slot; those of CUDA
+            tensors are computed on their devices, which needs kvaudit's kernels, compiled once.
+        digest_grain: "slot", or "page" for one hash of all live slots of a page together: smaller
+            files, in which a page that differs is named and not its slot.
         at: when within the step this is; bytes of "mid_step" are never judged.
         instance: the engine process, such as "decode-0"; it and the next four pair files.
         group: "target", "draft", or the engine's cache group.
@@ -104,7 +111,7 @@ def dump(
         FileUnwritable: a file or its folder cannot be written.
     """
     check_choice("rows", rows, ("live", "all"))
-    check_choice("content", content, ("bytes", "digests"))
+    check_content(content, digest_grain)
     check_choice("at", at, tuple(DumpMoment))
     check_choice("pool_kind", pool_kind, tuple(PoolKind))
     page_size = integer(page_size, "page_size", at_least=1)
@@ -131,6 +138,7 @@ def dump(
     every_slot = np.arange(num_slots, dtype=np.int64)
     row_slots = live_slots(sequences, num_slots) if rows == "live" else every_slot
     columns = {view.name: GatheredColumn(view=view, slots=row_slots) for view in views}
+    by_page = rows_per_page(row_slots, page_size) if digest_grain == "page" else None
     snapshot = Snapshot(
         slots=row_slots,
         num_slots=num_slots,
@@ -139,7 +147,8 @@ def dump(
         key=key,
         at=DumpMoment(at),
         kv=columns if content == "bytes" else {},
-        digests=digest_columns(columns) if content == "digests" else {},
+        digests=_digests(columns, by_page) if content == "digests" else {},
+        digest_grain=DigestGrain(digest_grain),
         metadata={**further, "sequences": sequences_path(path).name},
     )
     return write_pair(path, snapshot=snapshot, sequences=flat_sequences(sequences, key))
@@ -183,14 +192,31 @@ def _make_folder(folder: Path) -> None:
         ) from error
 
 
-def digest_columns(columns: Mapping[str, KvColumn]) -> dict[str, ArrayColumn]:
-    """The source hash of every row of each column, by column name."""
-    from kvaudit.backends.availability import choose
+def check_content(content: str, digest_grain: str) -> None:
+    """Refuse a content or a grain that is none, and bytes with the grain of digests.
 
-    kv_bytes = sum(column.num_rows * column.row_bytes for column in columns.values())
-    backend, _ = choose("cpu", kv_bytes=kv_bytes, num_entries=0)
-    digests: dict[str, ArrayColumn] = {}
-    for name, column in columns.items():
-        hashes = backend.fold(column, np.arange(column.num_rows, dtype=np.int64))
-        digests[name] = ArrayColumn(name=name, values=hashes.view(np.int64))
+    Raises:
+        ConfigError: naming the argument.
+    """
+    check_choice("content", content, ("bytes", "digests"))
+    check_choice("digest_grain", digest_grain, tuple(DigestGrain))
+    if content == "bytes" and digest_grain != DigestGrain.SLOT:
+        raise ConfigError(
+            f"digest_grain: {digest_grain!r}, but the content is bytes",
+            hint="give content='digests' with it",
+        )
+
+
+def _digests(
+    columns: Mapping[str, GatheredColumn], by_page: NDArray[np.int64] | None
+) -> dict[str, RowColumn]:
+    """The digest columns; by_page is the rows of each page, or None for a digest a slot."""
+    from kvaudit.capture.digests import column_digests
+
+    digests: dict[str, RowColumn] = {}
+    for name, values in column_digests(columns, rows_per_page=by_page).items():
+        column = ArrayColumn(name=name, values=values)
+        digests[name] = (
+            column if by_page is None else PageColumn(pages=column, rows_per_page=by_page)
+        )
     return digests

@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.capture.arguments import integer
-from kvaudit.capture.dump import Content, digest_columns
+from kvaudit.capture.dump import Content
 from kvaudit.capture.layouts import KvTensors, slot_views
+from kvaudit.capture.pool_dump import PoolDump
 from kvaudit.capture.slot_memory import memory_of, overlaps
 from kvaudit.capture.slot_view import GatheredColumn
 from kvaudit.capture.stamps import Chain, PoolStamps
 from kvaudit.capture.tables import SequenceRow, flat_sequences, live_slots
 from kvaudit.constants import NO_SEED, UNKNOWN_LENGTH, UNKNOWN_TOKEN, RealKvHashMode
-from kvaudit.core.kv_column import ArrayKvColumn, KvColumn
 from kvaudit.core.launch_tag import PoolKind
 from kvaudit.core.layout import SlotRanges
-from kvaudit.core.sequences import Sequences, SequenceState
+from kvaudit.core.sequences import SequenceState
 from kvaudit.core.snapshot import DumpMoment, PoolKey, Snapshot
 from kvaudit.errors import ConfigError
 
@@ -121,19 +121,6 @@ class _Tracked:
         """Only the positions before the first lost one are still cached."""
         self.slots = self.slots[: int(np.argmax(lost))]
         self.state = SequenceState.CACHED
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PoolDump:
-    """What one pair of files holds."""
-
-    snapshot: Snapshot
-    sequences: Sequences
-
-    def as_digests(self) -> PoolDump:
-        """The same with digests in place of bytes."""
-        digests = {**self.snapshot.digests, **digest_columns(self.snapshot.kv)}
-        return replace(self, snapshot=replace(self.snapshot, kv={}, digests=digests))
 
 
 class PoolRecorder:
@@ -301,7 +288,7 @@ class PoolRecorder:
             self._num_saved += 1
             own_key = replace(key, pool=f"{key.pool}.finished-{self._num_saved:06d}")
             saved = self._dump_of(whole, key=own_key, content=self._content, at=DumpMoment.STEP_END)
-            self._given_away.append(_in_memory(saved))
+            self._given_away.append(saved.in_memory())
         for tracked, lost in touched:
             tracked.keep_before(lost)
         self._finished = [tracked for tracked in self._finished if len(tracked.slots)]
@@ -337,17 +324,3 @@ def _tokens_after(seen: NDArray[np.int64], row: PoolRow) -> NDArray[np.int64]:
     first = row.positions.start
     unknown = np.full(max(0, first - len(seen)), UNKNOWN_TOKEN, dtype=np.int64)
     return np.concatenate([seen[:first], unknown, row.tokens])
-
-
-def _in_memory(saved: PoolDump) -> PoolDump:
-    """The same dump with its KV bytes gathered now."""
-    kv: dict[str, KvColumn] = {
-        name: ArrayKvColumn(
-            name=name,
-            data=column.read_rows(0, column.num_rows),
-            read_bytes=column.read_bytes,
-            dtype=column.dtype,
-        )
-        for name, column in saved.snapshot.kv.items()
-    }
-    return replace(saved, snapshot=replace(saved.snapshot, kv=kv))

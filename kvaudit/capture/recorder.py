@@ -26,8 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.capture.arguments import check_choice, integer, schema_metadata, text
-from kvaudit.capture.dump import Content, sequences_path, write_pair
-from kvaudit.capture.pool_recorder import NOWHERE, PoolDump, PoolRecorder, PoolRow, RecordedPool
+from kvaudit.capture.dump import Content, Grain, check_content, sequences_path, write_pair
+from kvaudit.capture.pool_dump import PoolDump
+from kvaudit.capture.pool_recorder import NOWHERE, PoolRecorder, PoolRow, RecordedPool
 from kvaudit.capture.tables import integers, token_ids
 from kvaudit.constants import UNKNOWN_LENGTH
 from kvaudit.core.snapshot import PoolKey
@@ -214,6 +215,7 @@ class Recorder:
         *,
         request_ids: Collection[str] | None = None,
         content: Content | None = None,
+        digest_grain: Grain = "slot",
     ) -> list[Path]:
         """Write a snapshot and its sequences for each pool, and for what was given away since.
 
@@ -226,27 +228,32 @@ class Recorder:
             request_ids: these requests alone, and nothing that was given away; None = all.
             content: other than the recorder's own; "bytes" of what was given away can be written
                 only by a recorder of bytes.
+            digest_grain: of digests, "slot", or "page" for one hash of all slots of a page
+                together, without records: see `dump`.
 
         Returns:
             the files written.
 
         Raises:
-            ConfigError: content is neither.
+            ConfigError: content or digest_grain is neither, or they do not fit each other.
             FileUnwritable: a file or its folder cannot be written.
         """
         with self._lock:
             wanted = content or self._content
-            check_choice("content", wanted, ("bytes", "digests"))
+            check_content(wanted, digest_grain)
             files: list[Path] = []
             for pool, recorder in self._pools.values():
                 now = recorder.dump(self._key(pool), request_ids=request_ids, content=wanted)
-                files += self._write(directory, now)
+                files += self._write(directory, now, digest_grain)
                 for saved in recorder.take_given_away() if request_ids is None else ():
                     finished = saved.as_digests() if wanted == "digests" else saved
-                    files += self._write(directory, finished)
+                    files += self._write(directory, finished, digest_grain)
             return files
 
-    def _write(self, directory: str | Path, dumped: PoolDump) -> tuple[Path, Path]:
+    def _write(
+        self, directory: str | Path, pool_dump: PoolDump, digest_grain: Grain
+    ) -> tuple[Path, Path]:
+        dumped = pool_dump.by_page() if digest_grain == "page" else pool_dump
         stem = Path(directory) / file_stem(dumped.snapshot.key)
         metadata = {**self._metadata, "sequences": sequences_path(stem).name}
         return write_pair(

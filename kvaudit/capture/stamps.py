@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.backends.availability import choose
+from kvaudit.capture.digests import column_digests
 from kvaudit.capture.slot_view import GatheredColumn, SlotView
 from kvaudit.constants import NO_STEP, RECORD_WORDS, LaunchTag
 from kvaudit.core.backend import Backend
@@ -62,10 +63,10 @@ class PoolStamps:
         """Stamp what the chains wrote: the bytes as they are now, the records in chain order."""
         slots = np.concatenate([chain.slots for chain in chains])
         written, entry_rows = np.unique(slots, return_inverse=True)
-        kv_bytes = sum(view.row_bytes for view in self._views) * len(written)
-        backend, _ = choose("cpu", kv_bytes=kv_bytes, num_entries=len(slots))
-        for view in self._views:
-            self.hashes[view.name][written] = _fold(backend, view, written)
+        backend, _ = choose("cpu", kv_bytes=0, num_entries=len(slots))
+        columns = {view.name: GatheredColumn(view=view, slots=written) for view in self._views}
+        for name, hashes in column_digests(columns).items():
+            self.hashes[name][written] = hashes
         for half, records in self.records.items():
             source_hashes = [
                 self.hashes[name][written].view(np.uint64) for name in self.columns_of(half)
@@ -97,11 +98,6 @@ class PoolStamps:
         """When the slots were written and stamped."""
         yield "written_step", ArrayColumn(name="written_step", values=self.written_step[slots])
         yield "stamped_step", ArrayColumn(name="stamped_step", values=self.stamped_step[slots])
-
-
-def _fold(backend: Backend, view: SlotView, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-    column = GatheredColumn(view=view, slots=slots)
-    return backend.fold(column, np.arange(len(slots), dtype=np.int64)).view(np.int64)
 
 
 def _write(

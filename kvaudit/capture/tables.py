@@ -76,8 +76,10 @@ def flat_sequences(rows: Sequence[SequenceRow], key: PoolKey) -> Sequences:
 
 def live_slots(rows: Sequence[SequenceRow], num_slots: int) -> NDArray[np.int64]:
     """The pool's slots among those of all positions below kv_len, ascending, shape [n], int64."""
-    slots = np.unique(_joined(row.live_slots for row in rows))
-    return slots[(slots >= 0) & (slots < num_slots)]
+    slots = _joined(row.live_slots for row in rows)
+    is_live = np.zeros(num_slots, dtype=np.bool_)
+    is_live[slots[(slots >= 0) & (slots < num_slots)]] = True
+    return np.flatnonzero(is_live)
 
 
 def sequence_rows(

@@ -38,6 +38,23 @@ class RowColumn(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DigestedBytes:
+    """Rows that lie one after another and carry digests, of which windows show parts.
+
+    Fields:
+        content: all bytes of the rows, shape [num_bytes], uint8, contiguous, read-only.
+        chunk_bytes: bytes that a digest covers; the last chunk may be shorter.
+        digests: xxh3_64 of each chunk as written, shape [num_chunks], uint64; shape [0]: none.
+        prove_chunk: hashes a chunk, by its number, and raises FileCorrupt where that differs.
+    """
+
+    content: NDArray[np.uint8]
+    chunk_bytes: int
+    digests: NDArray[np.uint64]
+    prove_chunk: Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KvWindow:
     """A run of rows of one KV column.
 
@@ -49,11 +66,16 @@ class KvWindow:
             digest is not the one written in the file. Its argument says whether the next window is
             walked too: the chunk that both share is then left to that one. It may run beside those
             of other windows.
+        digested: what the rows are part of, for who hashes chunks elsewhere than `prove` does; None
+            where there is nothing but `prove`.
+        first_byte: where data begins in it.
     """
 
     first_row: int
     data: NDArray[np.uint8]
     prove: Callable[[bool], Iterator[int]] = _nothing_to_prove
+    digested: DigestedBytes | None = None
+    first_byte: int = 0
 
     def parts(self, *, next_is_walked: bool = False) -> Iterator[slice]:
         """All rows in ascending order, in parts whose bytes a core's cache holds: just hashed.
@@ -112,7 +134,10 @@ class KvColumn(Protocol):
     def is_resident(self) -> bool: ...  # noqa: D102
 
     def windows(self) -> Iterator[KvWindow]:
-        """All rows in ascending order, each in exactly one window; no copy."""
+        """All rows in ascending order, each in exactly one window; no copy.
+
+        A window has at most WINDOW_BYTES and one row.
+        """
         ...
 
     def read_rows(self, first_row: int, last_row: int) -> NDArray[np.uint8]:
@@ -166,6 +191,30 @@ class ComputedColumn:
     def read(self) -> NDArray[Any]:
         """Compute the values."""
         return self.compute()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PageColumn:
+    """A RowColumn of which all rows of a page have one value.
+
+    Fields:
+        pages: the column with a value a page.
+        rows_per_page: how many consecutive rows each page has, shape [pages], int64.
+    """
+
+    pages: RowColumn
+    rows_per_page: NDArray[np.int64]
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+        return self.pages.name
+
+    def read(self) -> NDArray[Any]:
+        """The value of each row, shape [num_rows], the column's own dtype."""
+        values = np.repeat(self.pages.read(), self.rows_per_page)
+        values.setflags(write=False)
+        return values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -16,6 +16,16 @@ def slot_label(slot_idx: int, page_size: int) -> str:
     return f"slot {slot_idx} (page {slot_idx // page_size} +{slot_idx % page_size})"
 
 
+def rows_per_page(slots: NDArray[np.int64], page_size: int) -> NDArray[np.int64]:
+    """How many of ascending slots, shape [n], int64, are of each page that has any.
+
+    Returns:
+        shape [pages], int64.
+    """
+    first_rows = np.flatnonzero(np.diff(slots // page_size, prepend=-1))
+    return np.diff(first_rows, append=len(slots))
+
+
 @dataclass(frozen=True, slots=True)
 class SlotRanges:
     """A set of slots as inclusive ranges, ascending and disjoint.

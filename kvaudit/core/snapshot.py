@@ -24,6 +24,13 @@ class DumpMoment(StrEnum):
     UNKNOWN = "unknown"
 
 
+class DigestGrain(StrEnum):
+    """What one digest or stamped hash is of."""
+
+    SLOT = "slot"
+    PAGE = "page"
+
+
 class AllocState(StrEnum):
     """What an allocator says of a slot."""
 
@@ -104,7 +111,8 @@ class Snapshot:
 
     Slots are strictly ascending, not negative and below num_slots. All columns have num_rows rows.
     KV columns are keyed by their own name `kv.<half>.<layer>` or `kv.side.<name>`, and so are
-    `stamped` and `digests`, whatever their names in the file.
+    `stamped` and `digests`, whatever their names in the file. Where digests are of pages, all rows
+    of a page carry the one hash of them all, and no column holds records or bytes.
 
     Fields:
         path: the file as the user wrote it, for messages; "" in memory.
@@ -118,6 +126,7 @@ class Snapshot:
         stamped_columns: KV columns in fold order of the combined hash.
         token_offset: kv_token_id_vs_position_offset: position p holds token p + token_offset.
         position_offset: what the engine added to each stored position.
+        digest_grain: what a digest is of: a slot, or the rows of a page, combined in slot order.
         window: sliding-window length in tokens; None for all positions.
         canary: record columns by `<k|v>.<head|tail>`; values shape [num_rows, 4], int64.
         kv: KV bytes by column name.
@@ -140,6 +149,7 @@ class Snapshot:
     stamped_columns: tuple[str, ...] = ()
     token_offset: int = 0
     position_offset: int = 0
+    digest_grain: DigestGrain = DigestGrain.SLOT
     window: int | None = None
     canary: Mapping[str, RowColumn] = field(default_factory=dict)
     kv: Mapping[str, KvColumn] = field(default_factory=dict)
@@ -157,6 +167,12 @@ class Snapshot:
                 hint="give a page_size >= 1",
             )
         self._check_slots()
+        if self.digest_grain is DigestGrain.PAGE and (self.canary or self.kv):
+            raise SnapshotInconsistent(
+                "its digests are of pages, beside records or bytes of slots",
+                path=self.path or None,
+                hint="dump the digests of slots, or no records and no bytes",
+            )
         for column in self.kv.values():
             if column.num_rows != self.num_rows:
                 raise SnapshotInconsistent(

@@ -18,6 +18,8 @@ MAX_HEADER_BYTES: Final = 1 << 26
 MAX_COLUMNS: Final = 1 << 13
 MAX_BATCHES: Final = 1 << 16
 MAX_ROWS: Final = 1 << 31
+# Slots that a file of page digests names by single bits: of each, a number is made.
+MAX_PAGE_SLOTS: Final = 1 << 28
 # Sequences and plan rows become Python objects.
 MAX_OBJECT_ROWS: Final = 1 << 22
 MAX_STRING_BYTES: Final = 1 << 16

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from kvaudit.constants import RECORD_WORDS, RealKvHashMode
 from kvaudit.core.layout import SlotRanges
-from kvaudit.core.snapshot import AllocState, DumpMoment, Snapshot
+from kvaudit.core.snapshot import AllocState, DigestGrain, DumpMoment, Snapshot
 from kvaudit.errors import ConfigError, LimitExceeded, SchemaMismatch, ValuesInvalid
 from kvaudit.formats.arrow_file import ArrowFile
 from kvaudit.formats.columns import ColumnBatch, FileColumn, FileKvColumn
 from kvaudit.formats.digests import value_bytes
 from kvaudit.formats.limits import MAX_SLOTS
 from kvaudit.formats.metadata_values import MetadataValues
+from kvaudit.formats.page_reader import by_slot, page_columns
 from kvaudit.formats.ragged import strings
 from kvaudit.formats.schema import (
     COLUMN_FAMILIES,
@@ -49,19 +50,25 @@ def read_snapshot(file: ArrowFile) -> tuple[Snapshot, dict[str, str | int], list
         NotArrow: a buffer contradicts its offsets, lengths or encoding.
         FileCorrupt: the digest of the slots differs, or digests are missing.
     """
+    values = MetadataValues(file.metadata, file.path)
+    grain = values.word("digest_grain", DigestGrain.SLOT)
+    page_size = _page_size(values, file.path)
     names = _known_columns(file)
+    if grain is DigestGrain.PAGE:
+        names += page_columns(file, names, page_size=page_size)
     text_columns = {name for name in names if EVIDENCE_TYPES.get(name) == STRING}
     batches = file.read_columns(names, nullable=text_columns)
     slots = _slots(file, batches[SLOT_COLUMN])
-    values = MetadataValues(file.metadata, file.path)
     key, given = values.pool_key()
     num_slots = values.number("num_slots")
     families = _families(file, batches)
+    if grain is DigestGrain.PAGE:
+        slots, families = by_slot(file, slots, families, batches=batches, page_size=page_size)
     snapshot = Snapshot(
         path=file.path,
         slots=slots,
         num_slots=(int(slots[-1]) + 1 if slots.size else 0) if num_slots is None else num_slots,
-        page_size=_page_size(values, file.path),
+        page_size=page_size,
         reserved_slots=_reserved_slots(values),
         key=key,
         at=values.word("at", DumpMoment.UNKNOWN),
@@ -69,6 +76,7 @@ def read_snapshot(file: ArrowFile) -> tuple[Snapshot, dict[str, str | int], list
         stamped_columns=_stamped_columns(values),
         token_offset=values.number("token_offset") or 0,
         position_offset=values.number("position_offset") or 0,
+        digest_grain=grain,
         window=values.number("window"),
         canary=families["canary"],
         kv=families["kv"],
@@ -78,7 +86,10 @@ def read_snapshot(file: ArrowFile) -> tuple[Snapshot, dict[str, str | int], list
         metadata=values.rest(),
         checksummed=file.checksummed,
     )
-    return snapshot, given, file.ignored_notes(names)
+    notes = file.ignored_notes(names)
+    if grain is DigestGrain.PAGE:
+        notes.append("digests are of pages: one that differs is a row at its page's first slot")
+    return snapshot, given, notes
 
 
 def _slots(file: ArrowFile, batches: list[ColumnBatch]) -> NDArray[np.int64]:

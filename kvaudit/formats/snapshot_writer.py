@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from kvaudit.constants import RECORD_WORDS
 from kvaudit.core.column_names import canary_name, digest_name, stamped_name
 from kvaudit.core.kv_column import KvColumn, RowColumn
-from kvaudit.core.snapshot import Snapshot
+from kvaudit.core.snapshot import DigestGrain, Snapshot
 from kvaudit.errors import SchemaMismatch, SnapshotInconsistent
 from kvaudit.formats.arrow_writer import fixed_width_array, integers, text_array, write_arrow
+from kvaudit.formats.page_grain import PAGE_SLOTS_COLUMN, page_rows
 from kvaudit.formats.schema import (
     EVIDENCE_TYPES,
     INT32,
@@ -52,9 +53,12 @@ def write_snapshot(
         SnapshotInconsistent: a column has not one value a row.
     """
     rows = _row_columns(snapshot)
+    if snapshot.digest_grain is DigestGrain.PAGE:
+        rows = page_rows(snapshot, rows)
+    num_rows = len(rows[0][1])
     fields = [field for field, _ in rows] + [_kv_field(column) for column in snapshot.kv.values()]
     for field in fields:
-        known = field.name in (SLOT_COLUMN, *EVIDENCE_TYPES)
+        known = field.name in (SLOT_COLUMN, PAGE_SLOTS_COLUMN, *EVIDENCE_TYPES)
         if not known and column_family(field.name) is None:
             raise SchemaMismatch("the column's name is not one of the format", column=field.name)
     write_arrow(
@@ -63,8 +67,13 @@ def write_snapshot(
         fields=fields,
         key=snapshot.key,
         metadata={**snapshot.metadata, **_metadata(snapshot)},
-        num_rows=snapshot.num_rows,
-        batches=_batches(snapshot, rows, batch_rows or _batch_rows(snapshot, rows)),
+        num_rows=num_rows,
+        batches=_batches(
+            snapshot.kv.values(),
+            rows,
+            num_rows=num_rows,
+            batch_rows=batch_rows or _batch_rows(snapshot, rows),
+        ),
     )
 
 
@@ -113,12 +122,16 @@ def _batch_rows(snapshot: Snapshot, rows: list[tuple[pa.Field, NDArray[Any]]]) -
 
 
 def _batches(
-    snapshot: Snapshot, rows: list[tuple[pa.Field, NDArray[Any]]], batch_rows: int
+    kv: Collection[KvColumn],
+    rows: list[tuple[pa.Field, NDArray[Any]]],
+    *,
+    num_rows: int,
+    batch_rows: int,
 ) -> Iterator[list[pa.Array]]:
-    for first in range(0, snapshot.num_rows, batch_rows):
-        last = min(first + batch_rows, snapshot.num_rows)
+    for first in range(0, num_rows, batch_rows):
+        last = min(first + batch_rows, num_rows)
         columns = [_array(field, values[first:last], first_row=first) for field, values in rows]
-        for column in snapshot.kv.values():
+        for column in kv:
             data = column.read_rows(first, last)
             if data.shape != (last - first, column.row_bytes):
                 raise SnapshotInconsistent(
@@ -132,6 +145,8 @@ def _batches(
 def _array(field: pa.Field, values: NDArray[Any], *, first_row: int) -> pa.Array:
     if field.type == STRING:
         return text_array(field.name, values.tolist(), first_row=first_row)
+    if pa.types.is_fixed_size_binary(field.type):
+        return fixed_width_array(values, field.type)
     dtype = np.int32 if field.type == INT32 else np.int64
     # A digest is computed as uint64 and stored as the same 64 bits.
     as_stored = values.view(np.int64) if values.dtype == np.uint64 else values
@@ -149,6 +164,8 @@ def _metadata(snapshot: Snapshot) -> dict[str, str]:
         "token_offset": str(snapshot.token_offset),
         "position_offset": str(snapshot.position_offset),
     }
+    if snapshot.digest_grain is not DigestGrain.SLOT:
+        metadata["digest_grain"] = str(snapshot.digest_grain)
     if snapshot.window is not None:
         metadata["window"] = str(snapshot.window)
     return metadata

@@ -50,6 +50,7 @@ def _snapshot_facts(snapshot: Snapshot) -> Facts:
         "kv": _kv_facts(snapshot.kv.values()),
         "stamped": column_labels(list(snapshot.stamped))[1] or None,
         "digests": column_labels(list(snapshot.digests))[1] or None,
+        "digest_grain": str(snapshot.digest_grain),
         "evidence": list(snapshot.evidence),
         "checksummed": snapshot.checksummed,
         "metadata": dict(snapshot.metadata),

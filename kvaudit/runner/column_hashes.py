@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kvaudit.constants import PARTIAL_READ_BYTES
 from kvaudit.core.backend import Backend
-from kvaudit.core.snapshot import Snapshot
+from kvaudit.core.snapshot import DigestGrain, Snapshot
 from kvaudit.errors import SnapshotInconsistent
 
 _NO_ROWS = np.empty(0, dtype=np.int64)
@@ -23,7 +23,8 @@ class ColumnHashes:
     Fields:
         name: the column.
         hashes: hash of each judged row, shape [n], uint64.
-        differing_rows: judged rows that differ from the stamp, shape [k], int64, ascending.
+        differing_rows: judged rows that differ from the stamp, shape [k], int64, ascending; where
+            digests are of pages, the first judged row of each.
         kv_bytes: KV bytes folded.
     """
 
@@ -59,7 +60,7 @@ class ColumnHasher:
         hashes, differing = self._hashes(name), _NO_ROWS
         if name in self.stamped:
             stamps = self.snapshot.stamped[name].read().view(np.uint64)
-            differing = self.rows[hashes != stamps[index_of(self.rows)]]
+            differing = self._first_of_pages(self.rows[hashes != stamps[index_of(self.rows)]])
         return ColumnHashes(
             name=name, hashes=hashes, differing_rows=differing, kv_bytes=self.bytes_of(name)
         )
@@ -102,6 +103,13 @@ class ColumnHasher:
         hashes = self.backend.fold(column, np.arange(column.num_rows, dtype=np.int64))
         self._agree(name, hashes)
         return hashes[index_of(self.rows)]
+
+    def _first_of_pages(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """One row a page where digests are of pages: all rows of a page differ, or none does."""
+        if self.snapshot.digest_grain is DigestGrain.SLOT:
+            return rows
+        pages = self.snapshot.slots[rows] // self.snapshot.page_size
+        return rows[np.diff(pages, prepend=-1) > 0]
 
     def _agree(self, name: str, hashes: NDArray[np.uint64]) -> None:
         dumped = self.snapshot.digests[name]

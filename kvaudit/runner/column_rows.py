@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kvaudit.constants import NO_EXPECTED_TOKEN, FailReason
 from kvaudit.core.entries import EntrySource, slot_shift_of, to_kernel_slots
-from kvaudit.core.snapshot import Snapshot
+from kvaudit.core.snapshot import DigestGrain, Snapshot
 from kvaudit.core.violation import Violation
 from kvaudit.runner.bytes_pass import BytesResult
 
@@ -35,7 +36,7 @@ def column_violations(
     if not rows.size:
         return []
     slots = snapshot.slots[rows]
-    readers = _readers(sources, slots.tolist(), slot_shift=slot_shift_of(snapshot))
+    readers = _readers(sources, slots, snapshot=snapshot)
     return [
         Violation(
             tag=None,
@@ -54,20 +55,23 @@ def column_violations(
 
 
 def _readers(
-    sources: Sequence[EntrySource], slots: list[int], *, slot_shift: int
+    sources: Sequence[EntrySource], slots: NDArray[np.int64], *, snapshot: Snapshot
 ) -> dict[int, _Readers]:
-    """Who reads each of the slots."""
-    readers = {slot: _Readers() for slot in slots}
-    kernel_slots = to_kernel_slots(np.array(slots, dtype=np.int64), slot_shift)
-    by_kernel_slot = dict(zip(kernel_slots.tolist(), slots, strict=True))
+    """Who reads each of the slots, or where digests are of pages, any slot of its page."""
+    by_slot = {slot: _Readers() for slot in slots.tolist()}
+    grain = snapshot.page_size if snapshot.digest_grain is DigestGrain.PAGE else 1
+    # The shift between the numberings is whole pages.
+    places = to_kernel_slots(slots, slot_shift_of(snapshot)) // grain
+    by_place = dict(zip(places.tolist(), by_slot.values(), strict=True))
     for source in sources:
         if not source.enabled:
             continue
         for block in source.blocks():
-            found = np.flatnonzero(np.isin(block.slot_indices, kernel_slots))
+            read = block.slot_indices // grain
+            found = np.flatnonzero(np.isin(read, places))
             names = source.request_ids_of(block.entry_indices[found])
             for entry, name in zip(found.tolist(), names, strict=True):
-                reader = readers[by_kernel_slot[int(block.slot_indices[entry])]]
+                reader = by_place[int(read[entry])]
                 if reader.position is None:
                     reader.position = int(block.expected_positions[entry])
                     reader.token = NO_EXPECTED_TOKEN
@@ -75,4 +79,4 @@ def _readers(
                         reader.token = int(block.expected_tokens[entry])
                 if name is not None:
                     reader.request_ids.append(name)
-    return readers
+    return by_slot

@@ -9,6 +9,7 @@ from kvaudit.core.audit_options import AuditOptions
 from kvaudit.core.column_names import column_layer
 from kvaudit.core.coverage import Coverage, Family, FamilyCoverage
 from kvaudit.core.report import TagCounters
+from kvaudit.core.snapshot import DigestGrain
 from kvaudit.diagnosis.registry import INDEX_RULES
 from kvaudit.diagnosis.rule import Rule
 from kvaudit.runner.pool_audit import PoolResult
@@ -111,9 +112,11 @@ def _bytes(results: Sequence[PoolResult], options: AuditOptions) -> FamilyCovera
     if not planned:
         return None
     passes = [result.bytes for result in results if result.bytes is not None]
-    scope = ""
+    limits = []
     if options.layers is not None:
-        scope = f"(layers {', '.join(map(str, options.layers))} alone)"
+        limits.append(f"layers {', '.join(map(str, options.layers))} alone")
+    if any(result.snapshot.digest_grain is DigestGrain.PAGE for result in results):
+        limits.append("by page")
     return FamilyCoverage(
         planned=planned,
         checked=sum(result.counts.bytes_checked for result in results),
@@ -121,7 +124,7 @@ def _bytes(results: Sequence[PoolResult], options: AuditOptions) -> FamilyCovera
             "columns_unstamped": sum(len(part.unstamped) for part in passes),
             "columns_absent": sum(len(part.absent) for part in passes),
         },
-        scope=scope,
+        scope=f"({', '.join(limits)})" if limits else "",
     )
 
 

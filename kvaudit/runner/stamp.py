@@ -26,7 +26,7 @@ from kvaudit.core.dataset import AuditedPool
 from kvaudit.core.entries import ALL_ENTRIES, EntryBlock, EntrySource
 from kvaudit.core.kv_column import ArrayColumn, ComputedColumn, RowColumn
 from kvaudit.core.launch_tag import KvHalf, LaunchPhase, launch_tag
-from kvaudit.core.snapshot import Snapshot
+from kvaudit.core.snapshot import DigestGrain, Snapshot
 from kvaudit.errors import ConfigError, SnapshotInconsistent
 from kvaudit.runner.expectations import expectations_of
 from kvaudit.runner.planned_rows import planned_rows
@@ -39,6 +39,7 @@ _MAX_NAMED = 8
 def stamp(pool: AuditedPool, *, backend: Backend, combined: Sequence[str] = ()) -> Snapshot:
     """A snapshot of the same bytes with tail records and a stamped digest of every column.
 
+    Where digests are of pages, so are the stamped ones, and there are no records.
     Records and digests are computed when the snapshot's columns are read, so that writing it
     needs the memory of one column.
 
@@ -50,7 +51,7 @@ def stamp(pool: AuditedPool, *, backend: Backend, combined: Sequence[str] = ()) 
 
     Raises:
         SnapshotInconsistent: no expectation says what the records should be.
-        ConfigError: a combined column is not in the dump, or is named twice.
+        ConfigError: a combined column is not in the dump, is named twice, or has digests of pages.
     """
     snapshot = pool.snapshot
     sources = expectations_of(pool, ALL_ENTRIES).sources
@@ -62,10 +63,16 @@ def stamp(pool: AuditedPool, *, backend: Backend, combined: Sequence[str] = ()) 
         )
     content = sorted({*snapshot.kv, *snapshot.digests}, key=column_order)
     _check_combined(combined, content)
+    of_pages = snapshot.digest_grain is DigestGrain.PAGE
+    if of_pages and combined:
+        raise ConfigError(
+            f"{combined[0]}: its digests are of pages, and a record covers a slot",
+            hint="combine no columns, or dump the digests of slots",
+        )
     digests = {name: partial(_digests, snapshot, backend, name) for name in content}
     halves = [half for half in KvHalf if half is KvHalf.K or any(_is_v(name) for name in content)]
     canary = {}
-    for half in halves:
+    for half in () if of_pages else halves:
         covered = [digests[name] for name in combined if column_half(name) is half]
         records = partial(_records, snapshot, sources, backend=backend, half=half, digests=covered)
         name = tail_of(half)

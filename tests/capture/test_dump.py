@@ -12,14 +12,13 @@ import pytest
 import torch
 
 from kvaudit.capture import dump
-from kvaudit.capture.dump import digest_columns
 from kvaudit.cli.entry import run
 from kvaudit.cli.exit_code import ExitCode
 from kvaudit.constants import OUT_OF_TABLE_SLOT
-from kvaudit.core.kv_column import ArrayKvColumn
 from kvaudit.errors import ConfigError, FileUnwritable
 from kvaudit.formats.reader import read_file
 from kvaudit.kernels.fold.reference import launch_fold
+from kvaudit.kernels.hash.reference import splitmix64
 
 PAGES, PAGE_SIZE, HEADS, DIM = 6, 4, 2, 5
 
@@ -100,18 +99,37 @@ def test_digests_are_the_hashes_of_the_bytes(tmp_path: Path) -> None:
         np.testing.assert_array_equal(digests.read().view(np.uint64), expected)
 
 
+def test_a_digest_of_a_page_is_of_its_live_slots_in_their_order(tmp_path: Path) -> None:
+    asked = {**POOL, **REQUESTS, "content": "digests"}
+    by_slot, by_page = (
+        read_file(str(dump(tmp_path / grain, **asked, digest_grain=grain)[0]))
+        for grain in ("slot", "page")
+    )
+    assert by_page.slots.tolist() == by_slot.slots.tolist() == LIVE
+    assert by_page.digest_grain == "page"
+    pages = [[4, 5], [12, 13, 14, 15], [20, 21, 22]]
+    for name, digests in by_slot.digests.items():
+        of_slot = dict(zip(LIVE, digests.read().view(np.uint64).tolist(), strict=True))
+        expected = []
+        for page in pages:
+            running = 0
+            for slot in page:
+                running = splitmix64(running ^ of_slot[slot])
+            expected += [running] * len(page)
+        assert by_page.digests[name].read().view(np.uint64).tolist() == expected
+
+
+def test_digests_of_pages_are_of_a_pool_without_a_live_slot_too(tmp_path: Path) -> None:
+    asked = {**POOL, "page_tables": [[]], "kv_lens": [0], "content": "digests"}
+    snapshot_file, _ = dump(tmp_path / "full", **asked, digest_grain="page")
+    assert read_file(str(snapshot_file)).num_rows == 0
+
+
 def reference_hashes(rows: np.ndarray) -> np.ndarray:
     hashes = np.zeros(len(rows), np.uint64)
     width = rows.shape[1]
     launch_fold(rows, np.arange(len(rows)), hashes, 1, width, width)
     return hashes
-
-
-def test_a_digest_covers_a_width_that_is_no_multiple_of_a_word() -> None:
-    rows = np.arange(3 * 13, dtype=np.uint8).reshape(3, 13)
-    column = ArrayKvColumn(name="kv.k.0", data=rows, read_bytes=13)
-    (digests,) = digest_columns({"kv.k.0": column}).values()
-    np.testing.assert_array_equal(digests.read().view(np.uint64), reference_hashes(rows))
 
 
 def test_the_key_and_further_metadata_are_in_both_or_in_the_snapshot(tmp_path: Path) -> None:
@@ -203,6 +221,8 @@ def test_a_dump_without_a_live_slot_is_readable(tmp_path: Path) -> None:
     [
         ({"rows": "some"}, "rows"),
         ({"content": "both"}, "content"),
+        ({"content": "digests", "digest_grain": "block"}, "digest_grain"),
+        ({"digest_grain": "page"}, "digest_grain"),
         ({"at": "now"}, "at"),
         ({"pool_kind": "full"}, "pool_kind"),
         ({"kv_lens": None}, "kv_lens"),

@@ -10,6 +10,7 @@ from kvaudit.core.kv_column import (
     ArrayColumn,
     ArrayKvColumn,
     ComputedColumn,
+    PageColumn,
 )
 
 
@@ -43,3 +44,11 @@ def test_a_computed_column_computes_each_time_it_is_read() -> None:
     assert column.read().tolist() == [0, 0]
     assert len(calls) == 2
     assert ArrayColumn(name="x", values=np.arange(2)).read().tolist() == [0, 1]
+
+
+def test_all_rows_of_a_page_have_its_value() -> None:
+    pages = ArrayColumn(name="digest.k.0", values=np.array([7, -1, 9]))
+    column = PageColumn(pages=pages, rows_per_page=np.array([2, 1, 3]))
+    assert column.name == "digest.k.0"
+    assert column.read().tolist() == [7, 7, -1, 9, 9, 9]
+    assert not column.read().flags.writeable

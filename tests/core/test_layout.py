@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kvaudit.core.layout import SlotRanges, slot_label
+from kvaudit.core.layout import SlotRanges, rows_per_page, slot_label
 from kvaudit.errors import ConfigError
 
 
@@ -44,3 +44,11 @@ def test_membership_and_mask_agree() -> None:
     ranges = SlotRanges.parse("1,4-6")
     slots = np.arange(-1, 9)
     assert ranges.mask(slots).tolist() == [slot in ranges for slot in slots.tolist()]
+
+
+@pytest.mark.parametrize(
+    ("slots", "counts"),
+    [([], []), ([0], [1]), ([3, 4, 5, 7, 8], [1, 3, 1]), ([0, 1, 2, 3, 40, 42], [4, 2])],
+)
+def test_rows_are_counted_by_page(slots: list[int], counts: list[int]) -> None:
+    assert rows_per_page(np.array(slots, dtype=np.int64), 4).tolist() == counts

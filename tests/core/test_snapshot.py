@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kvaudit.core.kv_column import ArrayKvColumn
+from kvaudit.core.kv_column import ArrayColumn, ArrayKvColumn
 from kvaudit.core.launch_tag import PoolKind
-from kvaudit.core.snapshot import PoolKey, Snapshot
+from kvaudit.core.snapshot import DigestGrain, PoolKey, Snapshot
 from kvaudit.errors import SnapshotInconsistent, ValuesInvalid
 
 
@@ -112,3 +112,14 @@ def test_pools_of_one_engine_rank_and_step_lie_beside_each_other() -> None:
     assert full.is_beside(PoolKey(group="target", pool="w", pool_kind=PoolKind.SWA, rank=1, step=3))
     assert not full.is_beside(PoolKey(group="target", pool_kind=PoolKind.SWA, rank=1, step=4))
     assert not full.is_beside(PoolKey(pool_kind=PoolKind.SWA, rank=1, step=3))
+
+
+@pytest.mark.parametrize("family", ["kv", "canary"])
+def test_digests_of_pages_stand_beside_no_value_of_a_slot(family: str) -> None:
+    column = {
+        "kv": ArrayKvColumn(name="kv.k.0", data=np.zeros((2, 8), np.uint8), read_bytes=8),
+        "canary": ArrayColumn(name="canary.k.tail", values=np.zeros((2, 4), np.int64)),
+    }[family]
+    with pytest.raises(SnapshotInconsistent, match="of pages") as refused:
+        _snapshot([4, 5], digest_grain=DigestGrain.PAGE, **{family: {"x": column}})
+    assert refused.value.hint

@@ -11,9 +11,11 @@ import pytest
 from kvaudit import errors
 from kvaudit.core.kv_column import ArrayColumn
 from kvaudit.formats import schema
+from kvaudit.formats.page_grain import PAGE_SLOTS_COLUMN
 from kvaudit.formats.reader import read_file
 from kvaudit.formats.snapshot_writer import write_snapshot
-from tests.helpers.arrow_files import full_snapshot, snapshot
+from kvaudit.formats.state_writer import write_state
+from tests.helpers.arrow_files import canary_state, full_snapshot, snapshot
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = Path(schema.__file__).with_name("FORMAT.md").read_text(encoding="utf-8")
@@ -29,6 +31,7 @@ def test_every_column_of_the_code_is_described():
         *schema.PLAN_OPTIONAL,
         *schema.PLAN_UNREAD,
         schema.SLOT_COLUMN,
+        PAGE_SLOTS_COLUMN,
     }
     assert [name for name in sorted(names) if f"`{name}`" not in DOCUMENT] == []
     for family in schema.COLUMN_FAMILIES:
@@ -36,12 +39,21 @@ def test_every_column_of_the_code_is_described():
 
 
 @pytest.mark.parametrize(
-    "table", [schema.SEQUENCES_REQUIRED, schema.SEQUENCES_OPTIONAL, schema.EVIDENCE_TYPES]
+    "table",
+    [
+        schema.SEQUENCES_REQUIRED,
+        schema.SEQUENCES_OPTIONAL,
+        schema.EVIDENCE_TYPES,
+        schema.PLAN_REQUIRED,
+        schema.PLAN_OPTIONAL,
+        schema.TRACE_COLUMNS,
+        schema.RING_COLUMNS,
+    ],
 )
 def test_every_column_is_described_with_its_type(table):
     rows = [line for line in DOCUMENT.splitlines() if line.startswith("| `")]
     for name, arrow_type in table.items():
-        row = next(line for line in rows if f"`{name}`" in line)
+        row = next(line for line in rows if f"`{name}`" in line.split("|")[1])
         assert f"| {schema.type_word(arrow_type)}" in row, name
 
 
@@ -53,6 +65,8 @@ def test_every_metadata_key_that_is_written_is_described(tmp_path):
     keys = {key.decode() for key in pa.ipc.open_file(tmp_path / "a.arrow").schema.metadata}
     own = keys - {f"kvaudit.{key}" for key in wanted.metadata}
     assert len(own) > 15
+    write_state(tmp_path / "b.arrow", canary_state())
+    own |= {key.decode() for key in pa.ipc.open_file(tmp_path / "b.arrow").schema.metadata}
     assert [key for key in sorted(own) if f"`{key}`" not in DOCUMENT] == []
 
 

@@ -68,6 +68,7 @@ def plan() -> PlanDump:
 def test_a_snapshot_is_described_by_key_geometry_and_columns() -> None:
     facts = file_facts(snapshot())
     assert facts["kind"] == "snapshot"
+    assert facts["digest_grain"] == "slot"
     assert facts["key"] == {"pool": "FULL", "pool_kind": "FULL", "rank": 3, "step": 120}
     assert facts["rows"] == 4
     assert facts["slots"] == "2-9, sparse of 16"
