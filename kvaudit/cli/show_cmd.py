@@ -10,7 +10,9 @@ from kvaudit.cli.exit_code import ExitCode
 from kvaudit.cli.options import Color, ColorMode, Format, OutputFormat
 from kvaudit.cli.screen import write_facts
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="A snapshot, sequences or plan file.")]
+File = Annotated[
+    str, typer.Argument(metavar="FILE", help="A snapshot, sequences, plan or state file.")
+]
 Slots = Annotated[
     str | None,
     typer.Option(
@@ -30,16 +32,18 @@ def show(
 ) -> ExitCode:
     """Describe a file: its kind, pairing key, geometry, columns, digests and rows.
 
-    With --slot, also what it says of those slots: a snapshot's records, the requests of a sequences
-    file, or the entries of a plan. Nothing is judged.
+    A plan whose verify entries are left to be derived is the trace of a run: its steps, requests and
+    writes are counted. With --slot, also what the file says of those slots: a snapshot's records,
+    the requests of a sequences file, the entries of a plan, the writes of a trace, or the rows of a
+    state's ring. Nothing is judged.
     """
     from kvaudit.core.layout import SlotRanges
-    from kvaudit.formats.reader import read_file
+    from kvaudit.formats.trace_reader import read_file_or_trace
     from kvaudit.render.file_facts import file_facts
     from kvaudit.render.slot_rows import slot_rows
 
     slots = None if slot is None else SlotRanges.parse(slot)
-    content = read_file(file)
+    content = read_file_or_trace(file)
     facts = file_facts(content)
     if slots is not None:
         facts["slot_rows"] = slot_rows(content, slots)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -131,13 +131,28 @@ class ArrowFile:
             FileCorrupt: the digests do not fit the batches.
             ValuesInvalid: a null where none may be.
         """
-        self.source.ensure_whole()
         columns: dict[str, list[ColumnBatch]] = {name: [] for name in names}
+        for _, batch in self.walk_columns(names, nullable=nullable):
+            for name, column in batch.items():
+                columns[name].append(column)
+        return columns
+
+    def walk_columns(
+        self, names: Sequence[str], *, nullable: Collection[str] = ()
+    ) -> Iterator[tuple[int, dict[str, ColumnBatch]]]:
+        """The same, batch by batch: its first row, and its columns by name.
+
+        Raises:
+            FileUnreadable: the file shrank.
+            NotArrow, FileCorrupt, ValuesInvalid: as for `read_columns`.
+        """
         first_row = 0
         for batch_idx, num_rows in enumerate(self.layout.batch_rows):
+            self.source.ensure_whole()
             with translated(self.path):
                 batch, custom = self.reader.get_batch_with_custom_metadata(batch_idx)
             digests = self._digests_of(custom)
+            columns: dict[str, ColumnBatch] = {}
             for name in names:
                 with translated(self.path, name):
                     array = batch.column(self.schema.get_field_index(name))
@@ -149,9 +164,9 @@ class ArrowFile:
                     array=array, digests=None if digests is None else digests.get(name)
                 )
                 check_chunk_count(self.source, name, column, checksummed=self.checksummed)
-                columns[name].append(column)
+                columns[name] = column
+            yield first_row, columns
             first_row += num_rows
-        return columns
 
     def _digests_of(self, custom: pa.KeyValueMetadata | None) -> Mapping[str, Any] | None:
         """The digests in a batch's metadata; the schema says whether there must be any."""

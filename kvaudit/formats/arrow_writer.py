@@ -66,12 +66,27 @@ def integers(
     return values.astype(dtype, copy=False)
 
 
-def list_array(offsets: NDArray[np.int64], values: NDArray[np.int64]) -> pa.Array:
-    """A list<int64> array of offsets, shape [rows + 1], int64, and values, shape [n], int64."""
+def list_array(
+    offsets: NDArray[np.int64],
+    values: NDArray[np.int64],
+    *,
+    is_null: NDArray[np.bool_] | None = None,
+) -> pa.Array:
+    """A list<int64> array.
+
+    Args:
+        offsets: shape [rows + 1], int64.
+        values: shape [n], int64.
+        is_null: which rows are null, shape [rows], bool; None = no row is.
+    """
     items = fixed_width_array(values, pa.int64())
-    if len(values) <= MAX_SMALL_LIST_VALUES:
-        return pa.ListArray.from_arrays(pa.array(offsets, type=pa.int32()), items)
-    return pa.LargeListArray.from_arrays(pa.array(offsets, type=pa.int64()), items)
+    is_large = len(values) > MAX_SMALL_LIST_VALUES
+    lists = pa.LargeListArray if is_large else pa.ListArray
+    return lists.from_arrays(
+        pa.array(offsets, type=pa.int64() if is_large else pa.int32()),
+        items,
+        mask=None if is_null is None or not is_null.any() else pa.array(is_null),
+    )
 
 
 def text_array(column: str, texts: Sequence[str | None], *, first_row: int = 0) -> pa.Array:
@@ -91,13 +106,20 @@ def text_array(column: str, texts: Sequence[str | None], *, first_row: int = 0) 
     return pa.array(texts, type=STRING)
 
 
-def text_list_array(column: str, lists: Sequence[Sequence[str] | None]) -> pa.Array:
+def text_list_array(
+    column: str, lists: Sequence[Sequence[str] | None], *, first_row: int = 0
+) -> pa.Array:
     """A list<string> array; None is null.
+
+    Args:
+        column: the column, for messages.
+        lists: the texts of each row.
+        first_row: the row of the file that lists[0] is.
 
     Raises:
         ValuesInvalid: as for `text_array`.
     """
-    for row, texts in enumerate(lists):
+    for row, texts in enumerate(lists, start=first_row):
         for text in texts or ():
             _check_text(text, column, row)
     return pa.array(

@@ -43,16 +43,27 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise _unwritable(error, path) from error
 
 
+@contextmanager
+def unwritable_as_input_error(path: str | os.PathLike[str]) -> Iterator[None]:
+    """What the system refuses in this block is an error that names the file.
+
+    Raises:
+        FileUnwritable: the system refused.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise _unwritable(error, path) from error
+
+
 def make_folder(path: str | os.PathLike[str]) -> None:
     """Make a folder and those above it, unless it is there.
 
     Raises:
         FileUnwritable: the system refused, or something else has its name.
     """
-    try:
+    with unwritable_as_input_error(path):
         Path(path).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _unwritable(error, path) from error
 
 
 def _unwritable(error: OSError, path: str | os.PathLike[str]) -> FileUnwritable:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from kvaudit.core.canary_state import CanaryState
 from kvaudit.core.dataset import AuditedPool, Dataset
 from kvaudit.core.plan import PlanDump
 from kvaudit.core.report import InputFile
@@ -17,9 +18,10 @@ from kvaudit.formats.file_search import find_files
 from kvaudit.formats.file_set import FileSet, FoundFile
 from kvaudit.formats.left_out import lost_pools
 from kvaudit.formats.reader import ReadFile, read_arrow
-from kvaudit.formats.schema import FileKind
+from kvaudit.formats.schema import EXPECTATIONS
 
 _UNUSED = "no snapshot of this run has its pairing key"
+_STATE = "the counters of a run: kvaudit show prints them, and no audit reads them"
 StrPath = str | os.PathLike[str]
 
 
@@ -51,9 +53,9 @@ def open_dataset(paths: Iterable[StrPath], *, expect: Iterable[StrPath] = ()) ->
     files = find_files([os.fspath(path) for path in paths], companions=not expected)
     for path in expected:
         found = files.open(path, demanded=True)
-        if found.file.kind == FileKind.SNAPSHOT:
+        if found.file.kind not in EXPECTATIONS:
             raise SchemaMismatch(
-                "it is a snapshot, not an expectation",
+                f"it is a {found.file.kind} file, not an expectation",
                 path=path,
                 hint="pass a sequences or plan file to --expect",
             )
@@ -122,6 +124,8 @@ def _pair(found: FoundFile, file: ReadFile, *, pools: Sequence[_Pool], is_whole:
     content = file.content
     if isinstance(content, Snapshot):
         return file.input_file
+    if isinstance(content, CanaryState):
+        return replace(file.input_file, notes=[*file.input_file.notes, _STATE])
     candidates = [pool for pool in pools if not found.owners or pool.snapshot.path in found.owners]
     fitting = [pool for pool in candidates if content.key.pairs_with(pool.snapshot.key)]
     if not fitting and found.demanded:

@@ -75,7 +75,8 @@ def _streams(array: pa.Array) -> Iterator[NDArray[np.uint8]]:
         if text is not None:
             yield np.frombuffer(text, dtype=np.uint8)[int(offsets[0]) : int(offsets[-1])]
     elif types.is_boolean(array.type):
-        yield array.to_numpy(zero_copy_only=False).view(np.uint8)
+        known = array.fill_null(False) if array.null_count else array
+        yield known.to_numpy(zero_copy_only=False).view(np.uint8)
     elif types.is_integer(array.type) or types.is_fixed_size_binary(array.type):
         yield value_bytes(array)
     else:

@@ -13,9 +13,7 @@ from kvaudit.formats.file_bytes import is_remote
 from kvaudit.formats.file_set import FileSet, FoundFile
 from kvaudit.formats.left_out import kind_by_name
 from kvaudit.formats.metadata_values import MetadataValues
-from kvaudit.formats.schema import FILE_SUFFIX, KEY_PREFIX, FileKind
-
-_COMPANION_KEYS = ("sequences", "plan")
+from kvaudit.formats.schema import EXPECTATIONS, FILE_SUFFIX, KEY_PREFIX
 
 
 def find_files(paths: Sequence[str], *, companions: bool) -> FileSet:
@@ -62,9 +60,9 @@ def _add_given(files: FileSet, path: str, *, companions: bool) -> None:
         return
     for inside in _folder_files(path):
         # Where expectations are given by name, those of the folder are not read, sound or not.
-        needed = companions or kind_by_name(inside) not in _COMPANION_KEYS
+        needed = companions or kind_by_name(inside) not in EXPECTATIONS
         file = files.opened(inside, needed=needed)
-        if file is not None and (companions or file.kind == FileKind.SNAPSHOT):
+        if file is not None and (companions or file.kind not in EXPECTATIONS):
             files.add(file, demanded=False)
 
 
@@ -104,7 +102,7 @@ def _unlisted(error: OSError, folder: str) -> FileUnreadable:
 def _add_companions(files: FileSet, snapshot: FoundFile) -> None:
     """Those that the snapshot names; if it names none, those beside it with its key."""
     metadata = MetadataValues(snapshot.file.metadata, snapshot.file.path)
-    named = [(key, name) for key in _COMPANION_KEYS for name in _companion_names(metadata, key)]
+    named = [(key, name) for key in EXPECTATIONS for name in _companion_names(metadata, key)]
     for key, name in named:
         companion = _open_named(files, snapshot.file.path, key=key, name=name)
         if companion.file.kind != key:
@@ -176,5 +174,5 @@ def _add_if_companion(files: FileSet, path: str, *, snapshot_path: str, key: Poo
         if Path(path).name.split(".")[0] == Path(snapshot_path).name.split(".")[0]:
             raise
         return
-    if file.kind != FileKind.SNAPSHOT and other.pairs_with(key):
+    if file.kind in EXPECTATIONS and other.pairs_with(key):
         files.add(file, demanded=False)

@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from kvaudit.core.report import InputFile
 from kvaudit.errors import InputError
-from kvaudit.formats.schema import FILE_SUFFIX, FileKind
+from kvaudit.formats.schema import EXPECTATIONS, FILE_SUFFIX, FileKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,7 +52,7 @@ def lost_pools(left_out: Sequence[LeftOut], snapshot_paths: Iterable[str]) -> li
     """
     lost: dict[str, LeftOut] = {}
     paths = list(snapshot_paths)
-    gone = [file.path for file in left_out if file.kind not in (FileKind.SEQUENCES, FileKind.PLAN)]
+    gone = [file.path for file in left_out if file.kind not in EXPECTATIONS]
     for file in left_out:
         if file.path in gone:
             continue

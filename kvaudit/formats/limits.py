@@ -30,5 +30,10 @@ MAX_LIST_VALUES: Final = 1 << 31
 MAX_SLOTS: Final = 1 << 32
 MAX_PAGE_SIZE: Final = 1 << 24
 MAX_POSITION: Final = 1 << 38
+# The table that a replay keeps: requests, and positions of one.
+MAX_REQUEST_ROWS: Final = 1 << 20
+MAX_REQUEST_LEN: Final = 1 << 30
+# The ring's write index is an int32.
+MAX_WRITE_INDEX: Final = (1 << 31) - 1
 # Files of one run, folders expanded.
 MAX_FILES: Final = 1 << 14

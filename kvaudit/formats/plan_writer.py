@@ -6,21 +6,17 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from kvaudit.core.plan import PlanDump, PlannedLaunch
 from kvaudit.errors import ValuesInvalid
-from kvaudit.formats.arrow_writer import list_array, text_list_array, write_columns
+from kvaudit.formats.arrow_writer import write_columns
 from kvaudit.formats.schema import (
-    BOOL,
-    INT32,
     INT64,
     PLAN_NULLABLE,
-    VERIFY_LISTS,
     FileKind,
 )
+from kvaudit.formats.trace_columns import tags_array, verify_arrays
 
 
 def write_plan(
@@ -58,32 +54,8 @@ def _columns(launches: Sequence[PlannedLaunch]) -> dict[str, Any]:
         if launch.step is None:
             raise ValuesInvalid("the launch has no step", column="step", row=row)
         steps.append(launch.step)
-    columns = {
+    return {
         "step": pa.array(steps, type=INT64),
-        "tags": text_list_array(
-            "tags",
-            [
-                None if launch.tags is None else [tag.name for tag in launch.tags]
-                for launch in launches
-            ],
-        ),
+        "tags": tags_array([launch.tags for launch in launches]),
+        **verify_arrays(launches),
     }
-    for name in VERIFY_LISTS:
-        lists = [getattr(launch.plan, name) for launch in launches]
-        columns[name] = list_array(_offsets(lists), np.concatenate([_NO_ENTRIES, *lists]))
-    columns["verify_num_valid"] = pa.array([launch.plan.num_valid for launch in launches], INT32)
-    columns["enable"] = pa.array([int(launch.plan.enable) for launch in launches], INT32)
-    columns["check_verify_expected_token"] = pa.array(
-        [launch.check_verify_expected_token for launch in launches], BOOL
-    )
-    columns["verify_request_ids"] = text_list_array(
-        "verify_request_ids", [launch.request_ids for launch in launches]
-    )
-    return columns
-
-
-_NO_ENTRIES = np.zeros(0, dtype=np.int64)
-
-
-def _offsets(lists: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.cumsum([0, *map(len, lists)], dtype=np.int64)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from kvaudit.core.canary_state import CanaryState
 from kvaudit.core.plan import PlanDump
 from kvaudit.core.report import InputFile
 from kvaudit.core.sequences import Sequences
@@ -16,14 +17,16 @@ from kvaudit.formats.plan_reader import read_plan
 from kvaudit.formats.schema import FileKind
 from kvaudit.formats.sequences_reader import read_sequences
 from kvaudit.formats.snapshot_reader import read_snapshot
+from kvaudit.formats.state_reader import read_state
 
 NOT_CHECKSUMMED: Final = "file not checksummed"
-_Content = Snapshot | Sequences | PlanDump
-_Reader = Callable[[ArrowFile], tuple[_Content, dict[str, str | int], list[str]]]
+Content = Snapshot | Sequences | PlanDump | CanaryState
+_Reader = Callable[[ArrowFile], tuple[Content, dict[str, str | int], list[str]]]
 _READERS: Final[dict[FileKind, _Reader]] = {
     FileKind.SNAPSHOT: read_snapshot,
     FileKind.SEQUENCES: read_sequences,
     FileKind.PLAN: read_plan,
+    FileKind.STATE: read_state,
 }
 
 
@@ -36,11 +39,11 @@ class ReadFile:
         input_file: what the report says of it.
     """
 
-    content: Snapshot | Sequences | PlanDump
+    content: Content
     input_file: InputFile
 
 
-def read_file(path: str | os.PathLike[str]) -> Snapshot | Sequences | PlanDump:
+def read_file(path: str | os.PathLike[str]) -> Content:
     """Read and fully validate one file, local or a URI of `pyarrow.fs`.
 
     KV bytes stay in the map; their digests are checked as they are walked.

@@ -8,8 +8,15 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from kvaudit.constants import RECORD_WORDS, UNKNOWN_LENGTH
-from kvaudit.formats.limits import MAX_PAGE_SIZE, MAX_POSITION, MAX_SLOTS
+from kvaudit.constants import PADDING_REQUEST, RECORD_WORDS, UNKNOWN_LENGTH
+from kvaudit.formats.limits import (
+    MAX_PAGE_SIZE,
+    MAX_POSITION,
+    MAX_REQUEST_LEN,
+    MAX_REQUEST_ROWS,
+    MAX_SLOTS,
+    MAX_WRITE_INDEX,
+)
 
 FORMAT_VERSION: Final = "1"
 KEY_PREFIX: Final = "kvaudit."
@@ -24,8 +31,11 @@ class FileKind(StrEnum):
     SNAPSHOT = "snapshot"
     SEQUENCES = "sequences"
     PLAN = "plan"
+    STATE = "state"
 
 
+# What a snapshot is judged by.
+EXPECTATIONS: Final = (FileKind.SEQUENCES, FileKind.PLAN)
 FILE_SUFFIX: Final = ".arrow"
 
 INT64: Final = pa.int64()
@@ -45,6 +55,8 @@ NUMBER_BOUNDS: Final[dict[str, tuple[int, int]]] = {
     "token_offset": (-MAX_POSITION, MAX_POSITION),
     "position_offset": (-MAX_POSITION, MAX_POSITION),
     "window": (1, MAX_POSITION),
+    "violation_write_index": (0, MAX_WRITE_INDEX),
+    "ring_capacity": (0, MAX_WRITE_INDEX),
 }
 
 SLOT_COLUMN: Final = "slot"
@@ -106,26 +118,66 @@ PLAN_OPTIONAL: Final[dict[str, Any]] = {
     "tag": STRING,
     "verify_request_ids": STRING_LIST,
 }
-PLAN_NULLABLE: Final = frozenset(PLAN_OPTIONAL)
-# Columns of the write half and of traces: legal, and not read by an audit.
-PLAN_UNREAD: Final = frozenset(
-    {
-        "write_offsets",
-        "write_seed_slot_indices",
-        "write_num_valid_reqs",
-        "input_ids",
-        "positions",
-        "out_cache_loc",
-        "expected_input_tokens",
-        "expected_input_positions",
-        "enable_write_input_assert",
-        "enable_chain_position_assert",
-        "write_request_ids",
-        "prefix_lens",
-        "extend_seq_lens",
-        "request_index",
-    }
+# The verify half of a row is null as a whole, or not at all.
+VERIFY_COLUMNS: Final = tuple(name for name in PLAN_REQUIRED if name != "step")
+# So is the write half, ...
+WRITE_COLUMNS: Final[dict[str, Any]] = {
+    "write_offsets": INT64_LIST,
+    "write_seed_slot_indices": INT64_LIST,
+    "write_num_valid_reqs": INT32,
+    "input_ids": INT64_LIST,
+    "positions": INT64_LIST,
+    "out_cache_loc": INT64_LIST,
+    "enable_write_input_assert": BOOL,
+    "enable_chain_position_assert": INT32,
+}
+WRITE_LISTS: Final = ("input_ids", "positions", "out_cache_loc")
+EXPECTED_LISTS: Final = ("expected_input_tokens", "expected_input_positions")
+WRITE_OPTIONAL: Final[dict[str, Any]] = {
+    **dict.fromkeys(EXPECTED_LISTS, INT64_LIST),
+    "write_request_ids": STRING_LIST,
+}
+# ... and the batch; the rest of a trace's columns are empty where they are null.
+BATCH_LISTS: Final = ("request_index", "prefix_lens", "extend_seq_lens")
+EDIT_LISTS: Final = ("table_request_index", "table_positions", "table_lens")
+EDIT_SLOTS: Final = "table_slots"
+FREED_LISTS: Final = ("freed_request_index", "freed_lens")
+COPY_LISTS: Final = ("copy_src_slots", "copy_dst_slots")
+TRACE_LISTS: Final = (*BATCH_LISTS, *EDIT_LISTS, EDIT_SLOTS, *FREED_LISTS, *COPY_LISTS)
+TRACE_COLUMNS: Final[dict[str, Any]] = {
+    **WRITE_COLUMNS,
+    **WRITE_OPTIONAL,
+    **dict.fromkeys(TRACE_LISTS, INT64_LIST),
+}
+PLAN_NULLABLE: Final = frozenset({*PLAN_OPTIONAL, *VERIFY_COLUMNS})
+# Of the numbers of a trace: the least and the most of each. Row 0 of the table is padding.
+TRACE_BOUNDS: Final[dict[str, tuple[int, int]]] = {
+    "request_index": (PADDING_REQUEST, MAX_REQUEST_ROWS - 1),
+    "prefix_lens": (0, MAX_REQUEST_LEN),
+    "extend_seq_lens": (0, MAX_REQUEST_LEN),
+    "table_request_index": (PADDING_REQUEST + 1, MAX_REQUEST_ROWS - 1),
+    "table_positions": (0, MAX_REQUEST_LEN),
+    "table_lens": (0, MAX_REQUEST_LEN),
+    "freed_request_index": (PADDING_REQUEST + 1, MAX_REQUEST_ROWS - 1),
+    "freed_lens": (0, MAX_REQUEST_LEN),
+}
+
+# A row of the violation ring, in the ring's order.
+RING_COLUMNS: Final[dict[str, Any]] = dict.fromkeys(
+    (
+        "launch_tag",
+        "slot_idx",
+        "position",
+        "stored_token",
+        "expected_token",
+        "stored_chain_hash",
+        "expected_aux",
+        "fail_reason",
+    ),
+    INT64,
 )
+# Counts by launch tag in the metadata of a state file: JSON objects.
+TAG_COUNTS: Final = ("kernel_run_counters", "slot_run_counters", "sweep_passes")
 
 
 def column_family(name: str) -> str | None:

@@ -8,22 +8,34 @@ from typing import Any
 import numpy as np
 
 from kvaudit.constants import LaunchTag
+from kvaudit.core.canary_state import CanaryState
 from kvaudit.core.kv_column import KvColumn
 from kvaudit.core.plan import PlanDump
+from kvaudit.core.recorded_step import Trace
 from kvaudit.core.sequences import Sequences
 from kvaudit.core.snapshot import Snapshot
 from kvaudit.render.labels import column_labels
+from kvaudit.render.state_facts import state_facts
+from kvaudit.render.trace_facts import trace_facts
 
 Facts = dict[str, Any]
 
 
-def file_facts(content: Snapshot | Sequences | PlanDump) -> Facts:
-    """Kind, pairing key, geometry, columns and rows; JSON values only."""
+def file_facts(content: Snapshot | Sequences | PlanDump | CanaryState | Trace) -> Facts:
+    """Kind, pairing key, geometry, columns and rows; JSON values only.
+
+    Raises:
+        InputError: a row of a trace is not what the format says.
+    """
     if isinstance(content, Snapshot):
         return _snapshot_facts(content)
     if isinstance(content, Sequences):
         return _sequences_facts(content)
-    return _plan_facts(content)
+    if isinstance(content, CanaryState):
+        return state_facts(content)
+    if isinstance(content, PlanDump):
+        return _plan_facts(content)
+    return trace_facts(content)
 
 
 def _snapshot_facts(snapshot: Snapshot) -> Facts:

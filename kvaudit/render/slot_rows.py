@@ -1,4 +1,4 @@
-"""What one file says of a few slots: records, owners or plan entries."""
+"""What one file says of a few slots: records, owners, plan entries, writes or violations."""
 
 from __future__ import annotations
 
@@ -13,22 +13,36 @@ from kvaudit.constants import (
     RECORD_REAL_KV_HASH,
     RECORD_TOKEN,
 )
+from kvaudit.core.canary_state import CanaryState
 from kvaudit.core.layout import SlotRanges
 from kvaudit.core.plan import PlanDump
+from kvaudit.core.recorded_step import Trace
 from kvaudit.core.sequences import Sequences
 from kvaudit.core.snapshot import Snapshot
 from kvaudit.core.violation import hash_label
+from kvaudit.render.state_facts import ring_rows_of
+from kvaudit.render.trace_facts import written_rows
 
 SlotRow = dict[str, Any]
 
 
-def slot_rows(content: Snapshot | Sequences | PlanDump, slots: SlotRanges) -> list[SlotRow]:
-    """The rows of a file that concern the slots, each with `slot` first; JSON values only."""
+def slot_rows(
+    content: Snapshot | Sequences | PlanDump | CanaryState | Trace, slots: SlotRanges
+) -> list[SlotRow]:
+    """The rows of a file that concern the slots, each with `slot` first; JSON values only.
+
+    Raises:
+        InputError: a row of a trace is not what the format says.
+    """
     if isinstance(content, Snapshot):
         return list(_records(content, slots))
     if isinstance(content, Sequences):
         return list(_owners(content, slots))
-    return list(_entries(content, slots))
+    if isinstance(content, CanaryState):
+        return list(ring_rows_of(content, slots))
+    if isinstance(content, PlanDump):
+        return list(_entries(content, slots))
+    return list(written_rows(content, slots))
 
 
 def _records(snapshot: Snapshot, slots: SlotRanges) -> Iterator[SlotRow]:

@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from kvaudit.errors import FileUnwritable
-from kvaudit.formats.atomic_file import atomic_file, make_folder
+from kvaudit.formats.atomic_file import atomic_file, make_folder, unwritable_as_input_error
 
 
 def test_the_file_appears_when_the_block_ends_with_mode_0600(tmp_path):
@@ -82,3 +82,10 @@ def test_a_folder_whose_name_a_file_has_is_an_error(tmp_path):
         with pytest.raises(FileUnwritable) as caught:
             make_folder(path)
         assert caught.value.path == str(path)
+
+
+def test_what_the_system_refuses_names_the_file():
+    with pytest.raises(FileUnwritable) as caught, unwritable_as_input_error("a.arrow"):
+        raise OSError(28, "No space left on device")
+    assert (caught.value.path, caught.value.message) == ("a.arrow", "no space left on device")
+    assert caught.value.hint

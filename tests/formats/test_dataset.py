@@ -19,7 +19,15 @@ from kvaudit.formats.dataset import open_dataset
 from kvaudit.formats.plan_writer import write_plan
 from kvaudit.formats.sequences_writer import write_sequences
 from kvaudit.formats.snapshot_writer import write_snapshot
-from tests.helpers.arrow_files import plan, sequences, snapshot
+from kvaudit.formats.state_writer import write_state
+from tests.helpers.arrow_files import (
+    canary_state,
+    plan,
+    recorded_steps,
+    sequences,
+    snapshot,
+    write_trace,
+)
 
 RANK_0, RANK_1 = PoolKey(rank=0, step=5), PoolKey(rank=1, step=5)
 
@@ -31,6 +39,7 @@ def dump(tmp_path):
         "snapshot": (write_snapshot, snapshot),
         "sequences": (write_sequences, sequences),
         "plan": (write_plan, plan),
+        "state": (write_state, canary_state),
     }
 
     def write(name, key=RANK_0, **changes):
@@ -286,3 +295,35 @@ def test_snapshots_keep_the_order_in_which_they_were_given(dump):
     ranks = [pool.snapshot.key.rank for pool in open_dataset(paths).pools]
     assert ranks == [2, 0, 1]
     assert replace(PoolKey(), rank=2) == open_dataset(paths).pools[0].snapshot.key
+
+
+def test_a_state_is_named_and_belongs_to_no_pool(dump, tmp_path):
+    dump("a.snapshot")
+    dump("a.state")
+    dataset = open_dataset([tmp_path])
+    assert counts(dataset) == [(0, 0)]
+    (note,) = next(file for file in dataset.files if file.kind == "state").notes
+    assert "kvaudit show" in note
+
+
+def test_a_state_beside_a_snapshot_is_not_looked_for(dump):
+    path = dump("a.snapshot")
+    dump("a.state")
+    assert [file.kind for file in open_dataset([path]).files] == ["snapshot"]
+
+
+@pytest.mark.parametrize("kind", ["snapshot", "state"])
+def test_only_sequences_and_plans_are_expectations(dump, kind):
+    snapshot_path, other = dump("a.snapshot"), dump(f"b.{kind}", RANK_1)
+    with pytest.raises(SchemaMismatch, match=kind) as caught:
+        open_dataset([snapshot_path], expect=[other])
+    assert caught.value.path == other
+
+
+def test_a_trace_is_a_plan_of_every_step_without_a_row_to_judge_by(dump, tmp_path):
+    for step in (5, 9):
+        dump(f"step-{step}/a.snapshot", PoolKey(step=step))
+    write_trace(tmp_path / "a.plan.arrow", recorded_steps()[1:])
+    dataset = open_dataset([tmp_path])
+    assert counts(dataset) == [(0, 1), (0, 1)]
+    assert [len(pool.plans[0].launches) for pool in dataset.pools] == [0, 0]

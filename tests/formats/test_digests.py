@@ -37,6 +37,7 @@ def test_a_digest_is_xxh3_64_with_seed_0():
         (pa.array([1, -2], pa.int64()), [words(1, -2)]),
         (pa.array([1, 2], pa.int32()), [b"\1\0\0\0\2\0\0\0"]),
         (pa.array([True, False, True]), [b"\1\0\1"]),
+        (pa.array([True, None, False]), [b"\1\0\1", b"\1\0\0"]),
         (pa.array([b"ab", b"cd"], pa.binary(2)), [b"abcd"]),
         (pa.array([[1, 2, 3, 4]], pa.list_(pa.int64(), 4)), [words(1, 2, 3, 4)]),
         (pa.array(["a", "", "bcd"]), [words(0, 1, 1, 4), b"abcd"]),

@@ -29,7 +29,7 @@ def test_every_column_of_the_code_is_described():
         *schema.SEQUENCES_OPTIONAL,
         *schema.PLAN_REQUIRED,
         *schema.PLAN_OPTIONAL,
-        *schema.PLAN_UNREAD,
+        *schema.TRACE_COLUMNS,
         schema.SLOT_COLUMN,
         PAGE_SLOTS_COLUMN,
     }

@@ -10,7 +10,7 @@ from kvaudit.constants import LaunchTag
 from kvaudit.errors import SchemaMismatch, ValuesInvalid
 from kvaudit.formats.plan_writer import write_plan
 from kvaudit.formats.reader import read_file, read_with_notes
-from kvaudit.formats.schema import PLAN_UNREAD, VERIFY_LISTS
+from kvaudit.formats.schema import TRACE_COLUMNS, VERIFY_COLUMNS, VERIFY_LISTS
 from tests.helpers.arrow_files import KEY, plan, plan_columns, write_by_hand
 
 
@@ -67,9 +67,31 @@ def test_tags_are_ascending_and_each_once(tmp_path):
 
 
 def test_the_write_half_is_passed_over_without_a_note(tmp_path):
-    extra = {name: pa.nulls(1, pa.int64()) for name in PLAN_UNREAD}
+    extra = {name: pa.nulls(1, pa.int64()) for name in TRACE_COLUMNS}
     path = write_by_hand(tmp_path / "a.arrow", "plan", plan_columns(**extra))
     assert read_with_notes(path).input_file.notes == ["file not checksummed"]
+
+
+def test_rows_without_a_verify_half_are_counted_and_noted(tmp_path):
+    half = {name: plan_columns()[name] for name in VERIFY_COLUMNS}
+    columns = {
+        name: pa.array([None, array[0].as_py(), None], array.type) for name, array in half.items()
+    }
+    columns |= {"step": pa.array([7, 8, 9]), "tags": pa.array([["HEAD_K_FULL"]] * 3)}
+    read = read_with_notes(write_by_hand(tmp_path / "a.arrow", "plan", columns))
+    assert [launch.step for launch in read.content.launches] == [8]
+    assert read.content.num_derived == 2
+    assert [note for note in read.input_file.notes if note.startswith("2 rows of a trace")]
+    assert read_by_hand(tmp_path).num_derived == 0
+
+
+@pytest.mark.parametrize("name", VERIFY_COLUMNS)
+def test_half_a_verify_half_is_refused(tmp_path, name):
+    whole = plan_columns()[name]
+    with pytest.raises(ValuesInvalid) as caught:
+        read_by_hand(tmp_path, **{name: pa.nulls(1, whole.type)})
+    assert (caught.value.column, caught.value.row) == (name, 0)
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize("name", VERIFY_LISTS[1:])

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from kvaudit import errors
+from kvaudit.core.canary_state import CanaryState
 from kvaudit.core.plan import PlanDump
 from kvaudit.core.sequences import Sequences
 from kvaudit.core.snapshot import Snapshot
@@ -19,15 +20,21 @@ from kvaudit.formats.plan_writer import write_plan
 from kvaudit.formats.reader import read_file, read_with_notes
 from kvaudit.formats.sequences_writer import write_sequences
 from kvaudit.formats.snapshot_writer import write_snapshot
+from kvaudit.formats.state_writer import write_state
 from tests.helpers.arrow_files import (
+    canary_state,
     full_snapshot,
     plan,
     plan_columns,
+    recorded_steps,
     sequences,
     sequences_columns,
     snapshot,
     snapshot_columns,
+    state_columns,
+    trace_columns,
     write_by_hand,
+    write_trace,
 )
 from tests.helpers.command_line import python
 
@@ -36,6 +43,8 @@ def test_the_kind_in_the_file_decides_and_not_its_name(tmp_path):
     write_snapshot(tmp_path / "a.plan.arrow", snapshot())
     write_sequences(tmp_path / "b.snapshot.arrow", sequences())
     write_plan(tmp_path / "c", plan())
+    write_state(tmp_path / "d.plan.arrow", canary_state())
+    assert isinstance(read_file(tmp_path / "d.plan.arrow"), CanaryState)
     assert isinstance(read_file(tmp_path / "a.plan.arrow"), Snapshot)
     assert isinstance(read_file(str(tmp_path / "b.snapshot.arrow")), Sequences)
     assert isinstance(read_file(tmp_path / "c"), PlanDump)
@@ -129,7 +138,7 @@ def test_each_hostile_file_gets_its_own_class_with_path_and_hint(tmp_path, error
 
 
 # Primes, so that no field of a header is always or never hit. Stride 1 was run by hand.
-STRIDES = {"full": 97, "snapshot": 41, "sequences": 37, "plan": 53}
+STRIDES = {"full": 97, "snapshot": 41, "sequences": 37, "plan": 53, "trace": 89, "state": 53}
 
 
 @pytest.mark.parametrize("name", STRIDES)
@@ -142,6 +151,10 @@ def test_no_damage_crashes_or_passes_for_something_else(tmp_path, name):
         write_snapshot(path, snapshot(4, 8))
     elif name == "sequences":
         write_sequences(path, sequences())
+    elif name == "trace":
+        write_trace(path, recorded_steps())
+    elif name == "state":
+        write_state(path, canary_state())
     else:
         write_plan(path, plan())
     done = python("-m", "tests.helpers.damaged_files", path, STRIDES[name], "same")
@@ -149,7 +162,7 @@ def test_no_damage_crashes_or_passes_for_something_else(tmp_path, name):
     assert "refused" in done.stdout
 
 
-@pytest.mark.parametrize("kind", ["snapshot", "sequences", "variants", "plan"])
+@pytest.mark.parametrize("kind", ["snapshot", "sequences", "variants", "plan", "trace", "state"])
 def test_no_damage_crashes_the_reader_of_files_without_digests(tmp_path, kind):
     path = tmp_path / "a.arrow"
     if kind == "snapshot":
@@ -170,9 +183,16 @@ def test_no_damage_crashes_the_reader_of_files_without_digests(tmp_path, kind):
             slots=pa.array([[4], [5, 6]], pa.list_view(pa.int64())),
             extra_key=pa.array(["x", "x"]).dictionary_encode(),
         )
+    elif kind == "trace":
+        columns = trace_columns(table_request_index=pa.array([[2], None], pa.list_(pa.int64())))
+        columns |= {"table_positions": pa.array([[3], None], pa.list_(pa.int64()))}
+        columns |= {"table_lens": pa.array([[1], None], pa.list_(pa.int64()))}
+        columns |= {"table_slots": pa.array([[8], None], pa.list_(pa.int64()))}
+    elif kind == "state":
+        columns = state_columns()
     else:
         columns = plan_columns(tags=pa.array([["HEAD_K_FULL"]]))
-    file_kind = "sequences" if kind == "variants" else kind
+    file_kind = {"variants": "sequences", "trace": "plan"}.get(kind, kind)
     write_by_hand(path, file_kind, columns)
     done = python("-m", "tests.helpers.damaged_files", path, 37, "any")
     assert done.returncode == 0, (done.returncode, done.stdout[-300:], done.stderr[-3000:])

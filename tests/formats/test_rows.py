@@ -1,4 +1,4 @@
-"""Columns of files that are read whole."""
+"""Columns of files, and of batches of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 from kvaudit.errors import LimitExceeded
 from kvaudit.formats import rows
 from kvaudit.formats.arrow_file import open_arrow
-from kvaudit.formats.rows import RowReader
+from kvaudit.formats.columns import ColumnBatch
+from kvaudit.formats.rows import RowReader, Rows
 from kvaudit.formats.schema import BOOL, INT32, INT64, INT64_LIST, STRING, STRING_LIST
 from tests.helpers.arrow_files import write_by_hand
 
@@ -71,6 +72,33 @@ def test_an_absent_column_is_none_in_every_row(reader):
     assert not reader.has("absent")
     assert reader.optional_texts("absent") == [None, None]
     assert reader.text_lists("absent") == [None, None]
+
+
+def test_what_is_null_or_absent_reads_as_empty(tmp_path):
+    columns = {
+        "small": pa.array([None, 4], pa.int32()),
+        "flag": pa.array([None, True]),
+        "numbers": pa.array([None, [1, 2]], INT64_LIST),
+    }
+    types = {name: TYPES[name] for name in columns}
+    file = open_arrow(write_by_hand(tmp_path / "a.arrow", "plan", columns))
+    found = RowReader(file, types, {"absent": INT64_LIST}, nullable=types)
+    for name in columns:
+        assert found.is_given(name).tolist() == [False, True]
+    assert found.is_given("absent").tolist() == [False, False]
+    assert found.integers("small", np.int32)[1] == 4
+    assert found.flags("flag").tolist() == [False, True]
+    assert found.integer_lists("numbers").offsets.tolist() == [0, 0, 2]
+    assert found.integer_lists("absent").offsets.tolist() == [0, 0, 0]
+    assert found.integer_lists("absent").values.tolist() == []
+
+
+def test_rows_of_a_later_batch_are_named_by_their_place_in_the_file():
+    batch = ColumnBatch(array=pa.array([5, 6]), digests=None)
+    found = Rows("a.arrow", num_rows=2, batches={"number": [batch]}, first_row=40)
+    np.testing.assert_array_equal(found.integers("number", np.int64), [5, 6])
+    assert found.invalid("bad", column="number", row=1).row == 41
+    assert found.invalid("bad", column="number").row is None
 
 
 def test_only_columns_that_nobody_knows_are_noted(reader):

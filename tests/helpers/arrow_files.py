@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,22 @@ import numpy as np
 import pyarrow as pa
 
 from kvaudit.constants import LaunchTag, RealKvHashMode
+from kvaudit.core.canary_state import CanaryState
 from kvaudit.core.kv_column import ArrayColumn, ArrayKvColumn
 from kvaudit.core.launch_tag import PoolKind
 from kvaudit.core.layout import SlotRanges
-from kvaudit.core.plan import PlanDump, PlannedLaunch, VerifyPlan
+from kvaudit.core.plan import PlanDump, PlannedLaunch, PlannedWrite, VerifyPlan, WritePlan
+from kvaudit.core.recorded_step import (
+    FreedRequests,
+    RecordedBatch,
+    RecordedStep,
+    SlotCopies,
+    TableEdits,
+)
 from kvaudit.core.sequences import Sequences, SequenceState
 from kvaudit.core.snapshot import DumpMoment, PoolKey, Snapshot
+from kvaudit.formats import schema
+from kvaudit.formats.trace_writer import TraceWriter
 
 KEY = PoolKey(
     instance="decode-0",
@@ -154,6 +164,80 @@ def plan(**changes: Any) -> PlanDump:
     return replace(plain, **changes)
 
 
+def planned_write(**changes: Any) -> PlannedWrite:
+    """Two requests: one goes on from slot 6, one begins and skips its first token."""
+    plain = PlannedWrite(
+        plan=WritePlan(
+            write_offsets=int64(0, 1, 3),
+            write_seed_slot_indices=int64(6, -1),
+            num_valid_reqs=2,
+        ),
+        input_ids=int64(13, 21, 22),
+        positions=int64(3, 0, 1),
+        out_cache_loc=int64(7, -1, 9),
+        request_ids=["a", "b"],
+    )
+    return replace(plain, **changes)
+
+
+def recorded_steps() -> list[RecordedStep]:
+    """A run of four rows, among them one that says all it can and one that says nothing."""
+    tags = (LaunchTag.TAIL_K_FULL, LaunchTag.TAIL_V_FULL)
+    batch = RecordedBatch(
+        request_index=int64(1, 2), prefix_lens=int64(3, 0), extend_seq_lens=int64(1, 2)
+    )
+    whole = RecordedStep(
+        step=4,
+        tags=tags,
+        edits=TableEdits(
+            request_index=int64(1, 2),
+            positions=int64(0, 5),
+            lens=int64(3, 1),
+            slots=int64(4, 5, 6, -1),
+        ),
+        freed=FreedRequests(request_index=int64(3), lens=int64(17)),
+        copies=SlotCopies(src=int64(8, 9), dst=int64(10, 11)),
+        batch=batch,
+        write=planned_write(
+            expected_input_tokens=int64(13, 21, 99),
+            expected_input_positions=int64(3, 0, 1),
+            enable_chain_position_assert=True,
+        ),
+        verify=replace(plan().launches[0], step=4, tags=tags),
+    )
+    return [
+        whole,
+        RecordedStep(step=4),
+        RecordedStep(step=5, tags=tags, batch=batch, write=planned_write(request_ids=None)),
+        RecordedStep(step=9, tags=(), freed=whole.freed),
+    ]
+
+
+def write_trace(path: Path, steps: Iterable[RecordedStep], **options: Any) -> str:
+    """The steps as a trace."""
+    writer = TraceWriter(path, **{"key": PoolKey(), **options})
+    for recorded in steps:
+        writer.append(recorded)
+    writer.close()
+    return str(path)
+
+
+def canary_state(**changes: Any) -> CanaryState:
+    """A full ring of two rows that lost a third, and counters of three tags."""
+    plain = CanaryState(
+        ring=np.array(
+            [[2, 5, 1, 22, -1, -4, 6, 1], [10, 7, 3, 31, 32, 9, 4, 8 | 16]], dtype=np.int64
+        ),
+        violation_write_index=3,
+        ring_capacity=2,
+        kernel_run_counters={LaunchTag.TAIL_K_FULL: 300, LaunchTag.SWEEP_K_SWA: 4},
+        slot_run_counters={LaunchTag.TAIL_K_FULL: 4800},
+        active_tags=(LaunchTag.TAIL_K_FULL, LaunchTag.TAIL_V_FULL),
+        sweep_passes={LaunchTag.SWEEP_K_SWA: 1},
+    )
+    return replace(plain, **changes)
+
+
 def write_by_hand(
     path: Path,
     kind: str | None,
@@ -167,16 +251,18 @@ def write_by_hand(
     keys = {"kvaudit.format": "1", **({} if kind is None else {"kvaudit.kind": kind})}
     if kind == "snapshot":
         keys["kvaudit.page_size"] = "2"
+    if kind == "state":
+        keys |= STATE_METADATA
     keys.update(metadata or {})
-    schema = pa.schema(
+    arrow_schema = pa.schema(
         [
             pa.field(name, array.type, metadata=(field_metadata or {}).get(name))
             for name, array in columns.items()
         ],
         metadata=keys,
     )
-    batch = pa.record_batch(list(columns.values()), schema=schema)
-    with pa.ipc.new_file(str(path), schema, options=options) as writer:
+    batch = pa.record_batch(list(columns.values()), schema=arrow_schema)
+    with pa.ipc.new_file(str(path), arrow_schema, options=options) as writer:
         writer.write_batch(batch)
     return str(path)
 
@@ -195,6 +281,37 @@ def sequences_columns(**columns: pa.Array) -> dict[str, pa.Array]:
         **columns,
     }
     return {name: array for name, array in plain.items() if array is not None}
+
+
+def trace_columns(**columns: pa.Array) -> dict[str, pa.Array]:
+    """The columns of a trace of two steps, without a verify half; an argument of None takes one out."""
+    lists = pa.list_(pa.int64())
+    plain = {
+        "step": pa.array([7, 8]),
+        **{name: pa.nulls(2, schema.PLAN_REQUIRED[name]) for name in schema.VERIFY_COLUMNS},
+        "write_offsets": pa.array([[0, 1], [0, 2]], lists),
+        "write_seed_slot_indices": pa.array([[-1], [4]], lists),
+        "write_num_valid_reqs": pa.array([1, 1], pa.int32()),
+        "input_ids": pa.array([[11], [12, 13]], lists),
+        "positions": pa.array([[0], [1, 2]], lists),
+        "out_cache_loc": pa.array([[4], [5, 6]], lists),
+        "enable_write_input_assert": pa.array([False, False]),
+        "enable_chain_position_assert": pa.array([0, 1], pa.int32()),
+        "request_index": pa.array([[1], [1]], lists),
+        "prefix_lens": pa.array([[0], [1]], lists),
+        "extend_seq_lens": pa.array([[1], [2]], lists),
+        **columns,
+    }
+    return {name: array for name, array in plain.items() if array is not None}
+
+
+def state_columns(**columns: pa.Array) -> dict[str, pa.Array]:
+    """The columns of a state of one violation; an argument of None takes one out."""
+    plain = {name: pa.array([number]) for number, name in enumerate(schema.RING_COLUMNS)} | columns
+    return {name: array for name, array in plain.items() if array is not None}
+
+
+STATE_METADATA = {"kvaudit.violation_write_index": "1", "kvaudit.ring_capacity": "8"}
 
 
 def plan_columns(**columns: pa.Array) -> dict[str, pa.Array]:

@@ -17,12 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from kvaudit.core.plan import PlanDump
-from kvaudit.core.sequences import Sequences
-from kvaudit.core.snapshot import Snapshot
 from kvaudit.errors import InputError
 from kvaudit.formats.columns import FileColumn, FileKvColumn
-from kvaudit.formats.reader import read_file
+from kvaudit.formats.reader import Content
+from kvaudit.formats.trace_reader import FileTrace, read_file_or_trace
 
 # Beside one flipped bit: values that turn up in lengths and offsets.
 _BYTES = (0x00, 0x7F, 0x80, 0xFF)
@@ -30,6 +28,8 @@ _BYTES = (0x00, 0x7F, 0x80, 0xFF)
 
 def _plain(value: Any) -> Any:
     """A value as something that compares with ==."""
+    if isinstance(value, FileTrace):
+        value = (value.key, value.extent, list(value.steps()))
     if isinstance(value, np.ndarray):
         return (str(value.dtype), value.tolist())
     if isinstance(value, dict):
@@ -54,7 +54,7 @@ def _kv_column(column: Any) -> Any:
     return (column.row_bytes, column.read_bytes, column.dtype, b"".join(content))
 
 
-def everything(content: Snapshot | Sequences | PlanDump) -> Any:
+def everything(content: Content | FileTrace) -> Any:
     """All that a file gives, every digest checked."""
     return _plain(content)
 
@@ -73,7 +73,7 @@ def damaged(content: bytes, stride: int) -> Iterator[tuple[str, bytes]]:
 def main(path: str, stride: int, must_be: str) -> int:
     """Read all damaged copies; returns the exit code."""
     content = Path(path).read_bytes()
-    wanted = everything(read_file(path))
+    wanted = everything(read_file_or_trace(path))
     problems = refused = 0
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, "damaged.arrow")
@@ -82,7 +82,7 @@ def main(path: str, stride: int, must_be: str) -> int:
             # Kept apart from the reading: after a crash the last line names the copy.
             sys.stdout.write(f"{name}\n")
             try:
-                found = everything(read_file(copy))
+                found = everything(read_file_or_trace(copy))
             except InputError:
                 refused += 1
                 continue

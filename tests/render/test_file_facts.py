@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 
@@ -9,7 +10,9 @@ from kvaudit.core.kv_column import ArrayColumn, ArrayKvColumn
 from kvaudit.core.plan import PlanDump, PlannedLaunch, VerifyPlan
 from kvaudit.core.sequences import Sequences, SequenceState
 from kvaudit.core.snapshot import PoolKey, Snapshot
+from kvaudit.formats.trace_reader import open_trace
 from kvaudit.render.file_facts import file_facts
+from tests.helpers.arrow_files import canary_state, recorded_steps, write_trace
 
 
 def snapshot() -> Snapshot:
@@ -96,6 +99,12 @@ def test_a_plan_is_described_launch_by_launch() -> None:
     facts = file_facts(plan())
     assert facts["kind"] == "plan"
     assert facts["launches"] == {"step 120 row 0": "TAIL_K_FULL, 2 entries of 3, disabled"}
+
+
+def test_states_and_traces_have_facts_of_their_own(tmp_path: Path) -> None:
+    assert file_facts(canary_state())["kind"] == "state"
+    trace = open_trace(write_trace(tmp_path / "a.arrow", recorded_steps()))
+    assert file_facts(trace)["steps"] == "4-9"
 
 
 def test_facts_are_json_values() -> None:

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from kvaudit.core.kv_column import ArrayColumn
 from kvaudit.core.layout import SlotRanges
+from kvaudit.formats.trace_reader import open_trace
 from kvaudit.render.slot_rows import slot_rows
+from tests.helpers.arrow_files import canary_state, recorded_steps, write_trace
 from tests.render.test_file_facts import plan, sequences, snapshot
 
 SLOTS = SlotRanges(((3, 9),))
@@ -48,4 +51,15 @@ def test_a_plan_shows_its_active_entries() -> None:
     assert slot_rows(plan(), SlotRanges(((0, 9),))) == [
         {"slot": 2, "row": 0, "step": 120, "entry": 0, "position": 0, "token": 11, "prev_slot": -1},
         {"slot": 3, "row": 0, "step": 120, "entry": 1, "position": 1, "token": 12, "prev_slot": 2},
+    ]
+
+
+def test_states_and_traces_show_rows_of_their_own(tmp_path: Path) -> None:
+    assert [row["slot"] for row in slot_rows(canary_state(), SLOTS)] == [5, 7]
+    trace = open_trace(write_trace(tmp_path / "a.arrow", recorded_steps()))
+    assert [(row["step"], row["slot"]) for row in slot_rows(trace, SLOTS)] == [
+        (4, 7),
+        (4, 9),
+        (5, 7),
+        (5, 9),
     ]
