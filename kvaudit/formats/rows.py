@@ -32,6 +32,24 @@ class IntegerLists:
     values: NDArray[np.int64]
 
 
+class RowLists:
+    """List columns, cut into rows without a numpy call a row."""
+
+    def __init__(self, lists: Mapping[str, IntegerLists]) -> None:
+        self._values = {name: column.values for name, column in lists.items()}
+        self._offsets = {name: column.offsets.tolist() for name, column in lists.items()}
+
+    def row(self, name: str, row: int) -> NDArray[np.int64]:
+        """One row of a column, shape [n], int64."""
+        offsets = self._offsets[name]
+        return self._values[name][offsets[row] : offsets[row + 1]]
+
+    def is_empty(self, name: str, row: int) -> bool:
+        """Whether a row of a column has no value."""
+        offsets = self._offsets[name]
+        return bool(offsets[row] == offsets[row + 1])
+
+
 class Rows:
     """Proven columns, handed out by name.
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kvaudit.core.plan import PlannedWrite, WritePlan
 from kvaudit.core.recorded_step import (
     NO_COPIES,
     NO_EDITS,
@@ -23,22 +22,19 @@ from kvaudit.formats.plan_reader import (
     launch_tags,
     planned_launches,
     refuse_uneven,
-    refuse_unnamed,
     whole_parts,
 )
 from kvaudit.formats.ragged import list_row
-from kvaudit.formats.rows import IntegerLists, Rows
+from kvaudit.formats.rows import IntegerLists, RowLists, Rows
 from kvaudit.formats.schema import (
     BATCH_LISTS,
     COPY_LISTS,
     EDIT_LISTS,
     EDIT_SLOTS,
-    EXPECTED_LISTS,
     FREED_LISTS,
     TRACE_BOUNDS,
-    WRITE_COLUMNS,
-    WRITE_LISTS,
 )
+from kvaudit.formats.write_rows import WriteHalves
 
 
 def recorded_steps(rows: Rows, *, previous_step: int | None) -> Iterator[RecordedStep]:
@@ -57,7 +53,7 @@ def recorded_steps(rows: Rows, *, previous_step: int | None) -> Iterator[Recorde
     _refuse_falling(rows, steps, previous_step)
     verified = planned_launches(rows)
     tags = launch_tags(rows)
-    writes = _Writes.of(rows)
+    writes = WriteHalves.of(rows)
     tables = _Tables.of(rows)
     _refuse_crowded(rows, tables, writes)
     for row, step in enumerate(steps.tolist()):
@@ -73,98 +69,13 @@ def recorded_steps(rows: Rows, *, previous_step: int | None) -> Iterator[Recorde
         )
 
 
-class _Lists:
-    """List columns, cut into rows."""
-
-    def __init__(self, lists: dict[str, IntegerLists]) -> None:
-        self._values = {name: column.values for name, column in lists.items()}
-        self._offsets = {name: column.offsets.tolist() for name, column in lists.items()}
-
-    def row(self, name: str, row: int) -> NDArray[np.int64]:
-        """One row of a column, shape [n], int64."""
-        offsets = self._offsets[name]
-        return self._values[name][offsets[row] : offsets[row + 1]]
-
-    def is_empty(self, name: str, row: int) -> bool:
-        """Whether a row of a column has no value."""
-        offsets = self._offsets[name]
-        return bool(offsets[row] == offsets[row + 1])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Writes:
-    """The write halves of a batch."""
-
-    is_given: NDArray[np.bool_]
-    lists: _Lists
-    capacities: NDArray[np.int64]
-    num_valid_reqs: list[int]
-    asserts_input: list[bool]
-    asserts_chain: list[int]
-    request_ids: Sequence[list[str] | None]
-
-    @classmethod
-    def of(cls, rows: Rows) -> _Writes:
-        """The columns of the write half, checked."""
-        is_given = whole_parts(rows, WRITE_COLUMNS)
-        names = ("write_offsets", "write_seed_slot_indices", *WRITE_LISTS, *EXPECTED_LISTS)
-        lists = {name: rows.integer_lists(name) for name in names}
-        refuse_uneven(
-            rows,
-            {name: lists[name] for name in WRITE_LISTS},
-            hint="write input_ids, positions and out_cache_loc of every entry",
-        )
-        capacities = np.diff(lists["write_seed_slot_indices"].offsets)
-        _refuse_offsets(rows, lists["write_offsets"], np.where(is_given, capacities + 1, 0))
-        asserts_input = _given_flags(rows, is_given)
-        _refuse_expected(rows, lists, asserts_input)
-        num_valid_reqs = _given_integers(rows, "write_num_valid_reqs", is_given)
-        request_ids = rows.text_lists("write_request_ids")
-        active = np.clip(num_valid_reqs, 0, capacities)
-        refuse_unnamed(rows, "write_request_ids", request_ids, num_named=active.tolist())
-        return cls(
-            is_given=is_given,
-            lists=_Lists(lists),
-            capacities=capacities,
-            num_valid_reqs=num_valid_reqs.tolist(),
-            asserts_input=asserts_input.tolist(),
-            asserts_chain=_given_integers(rows, "enable_chain_position_assert", is_given).tolist(),
-            request_ids=request_ids,
-        )
-
-    def of_row(self, row: int) -> PlannedWrite | None:
-        """The write half of a row; None where it is null."""
-        if not self.is_given[row]:
-            return None
-        lists = self.lists
-        is_expected = self.asserts_input[row]
-        return PlannedWrite(
-            plan=WritePlan(
-                write_offsets=lists.row("write_offsets", row),
-                write_seed_slot_indices=lists.row("write_seed_slot_indices", row),
-                num_valid_reqs=self.num_valid_reqs[row],
-            ),
-            input_ids=lists.row("input_ids", row),
-            positions=lists.row("positions", row),
-            out_cache_loc=lists.row("out_cache_loc", row),
-            expected_input_tokens=(
-                lists.row("expected_input_tokens", row) if is_expected else None
-            ),
-            expected_input_positions=(
-                lists.row("expected_input_positions", row) if is_expected else None
-            ),
-            enable_chain_position_assert=self.asserts_chain[row] != 0,
-            request_ids=self.request_ids[row],
-        )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Tables:
     """The batches of the steps, and the changes of their tables."""
 
     is_planned: NDArray[np.bool_]
     batch_sizes: NDArray[np.int64]
-    lists: _Lists
+    lists: RowLists
 
     @classmethod
     def of(cls, rows: Rows) -> _Tables:
@@ -177,7 +88,7 @@ class _Tables:
         return cls(
             is_planned=is_planned,
             batch_sizes=np.diff(lists["request_index"].offsets),
-            lists=_Lists(lists),
+            lists=RowLists(lists),
         )
 
     def batch(self, row: int) -> RecordedBatch | None:
@@ -260,35 +171,7 @@ def _refuse_falling(rows: Rows, steps: NDArray[np.int64], previous_step: int | N
         )
 
 
-def _refuse_offsets(rows: Rows, offsets: IntegerLists, wanted: NDArray[np.int64]) -> None:
-    odd = np.flatnonzero(np.diff(offsets.offsets) != wanted)
-    if odd.size:
-        raise rows.invalid(
-            f"{np.diff(offsets.offsets)[odd[0]]} offsets, not {wanted[odd[0]]}",
-            column="write_offsets",
-            row=int(odd[0]),
-            hint="write one offset more than write_seed_slot_indices",
-        )
-
-
-def _refuse_expected(
-    rows: Rows, lists: dict[str, IntegerLists], asserts_input: NDArray[np.bool_]
-) -> None:
-    """The expected pair stands where the input assert was on, as long as input_ids."""
-    num_tokens = np.where(asserts_input, np.diff(lists["input_ids"].offsets), 0)
-    for name in EXPECTED_LISTS:
-        is_odd = np.diff(lists[name].offsets) != num_tokens
-        odd = np.flatnonzero(is_odd | (rows.is_given(name) != asserts_input))
-        if odd.size:
-            raise rows.invalid(
-                "it does not fit enable_write_input_assert and input_ids",
-                column=name,
-                row=int(odd[0]),
-                hint="write the expected pair where the assert was on, as long as input_ids",
-            )
-
-
-def _refuse_crowded(rows: Rows, tables: _Tables, writes: _Writes) -> None:
+def _refuse_crowded(rows: Rows, tables: _Tables, writes: WriteHalves) -> None:
     """A batch has no more requests than the write plan has seeds."""
     is_crowded = writes.is_given & (tables.batch_sizes > writes.capacities)
     crowded = np.flatnonzero(is_crowded)
@@ -314,19 +197,3 @@ def _refuse_edits(rows: Rows, *, lens: IntegerLists, slots: IntegerLists) -> Non
             row=row,
             hint="write as many slots as table_lens add up to",
         )
-
-
-def _given_integers(rows: Rows, name: str, is_given: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """The int32 column where it is given, elsewhere 0; shape [num_rows], int32."""
-    if not rows.has(name):
-        return np.zeros(rows.num_rows, dtype=np.int32)
-    values: NDArray[np.int32] = np.where(is_given, rows.integers(name, np.int32), np.int32(0))
-    return values
-
-
-def _given_flags(rows: Rows, is_given: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """enable_write_input_assert where it is given, elsewhere False; shape [num_rows], bool."""
-    if not rows.has("enable_write_input_assert"):
-        return np.zeros(rows.num_rows, dtype=np.bool_)
-    flags: NDArray[np.bool_] = rows.flags("enable_write_input_assert") & is_given
-    return flags

@@ -12,7 +12,7 @@ from kvaudit.errors import LimitExceeded
 from kvaudit.formats import rows
 from kvaudit.formats.arrow_file import open_arrow
 from kvaudit.formats.columns import ColumnBatch
-from kvaudit.formats.rows import RowReader, Rows
+from kvaudit.formats.rows import IntegerLists, RowLists, RowReader, Rows
 from kvaudit.formats.schema import BOOL, INT32, INT64, INT64_LIST, STRING, STRING_LIST
 from tests.helpers.arrow_files import write_by_hand
 
@@ -91,6 +91,13 @@ def test_what_is_null_or_absent_reads_as_empty(tmp_path):
     assert found.integer_lists("numbers").offsets.tolist() == [0, 0, 2]
     assert found.integer_lists("absent").offsets.tolist() == [0, 0, 0]
     assert found.integer_lists("absent").values.tolist() == []
+
+
+def test_lists_are_cut_into_rows():
+    column = IntegerLists(offsets=np.array([0, 2, 2, 3]), values=np.array([7, 8, 9]))
+    found = RowLists({"a": column})
+    assert [found.row("a", row).tolist() for row in range(3)] == [[7, 8], [], [9]]
+    assert [found.is_empty("a", row) for row in range(3)] == [False, True, False]
 
 
 def test_rows_of_a_later_batch_are_named_by_their_place_in_the_file():
