@@ -74,7 +74,12 @@ def rate_label(per_second: float) -> str:
 
 def fraction_label(row: BenchRow) -> str:
     """`0.88 of 4,210 read`."""
-    return f"{row.fraction:.2f} of {number_label(row.yardstick.gb_per_s)} {row.yardstick.name}"
+    return f"{share_label(row.fraction)} of {number_label(row.yardstick.gb_per_s)} {row.yardstick.name}"
+
+
+def share_label(share: float) -> str:
+    """`0.88`, `0.0024`: a small share keeps two digits too."""
+    return f"{share:.2f}" if share >= 1 / _GRAND else f"{share:.2g}"
 
 
 def times_label(speedup: float | None) -> str:

@@ -14,6 +14,7 @@ from kvaudit.render.bench_labels import (
     row_cells,
     row_name,
     shape_label,
+    share_label,
     times_label,
     timing_label,
 )
@@ -78,6 +79,11 @@ def test_milliseconds_keep_about_four_digits(seconds: float, label: str) -> None
 def test_numbers_keep_two_or_three_digits(value: float, number: str, rate: str) -> None:
     assert number_label(value) == number
     assert rate_label(value) == rate
+
+
+def test_a_small_share_is_not_rounded_to_nothing() -> None:
+    shares = (1.2, 0.885, 0.1, 0.0234, 0.00093)
+    assert [share_label(share) for share in shares] == ["1.20", "0.89", "0.10", "0.023", "0.00093"]
 
 
 def test_rates_have_units_of_1000() -> None:
