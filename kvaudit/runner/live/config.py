@@ -50,6 +50,8 @@ class CanaryConfig:
         enable_write_input_assert: whether written tokens and positions are compared with those that
             the engine expects.
         enable_verify_token_assert: whether stored tokens are compared with the engine's.
+        violation_check_every_n_steps: steps between two looks at the ring; 1 tells of a violation
+            soonest.
         stats_print_every_n_steps: steps between two lines of statistics; 0 = none.
         health_check_every_n_steps: steps between two checks of the counters; 0 = none.
         health_check_warm_up_steps: steps before the first of them; the end of a run is checked all
@@ -69,6 +71,7 @@ class CanaryConfig:
     real_kv_hash_mode: RealKvHashMode = RealKvHashMode.NONE
     enable_write_input_assert: bool = False
     enable_verify_token_assert: bool = False
+    violation_check_every_n_steps: int = _number(8, at_least=1)
     stats_print_every_n_steps: int = _number(100, at_least=0)
     health_check_every_n_steps: int = _number(100, at_least=0)
     health_check_warm_up_steps: int = _number(100, at_least=0)

@@ -85,7 +85,11 @@ class CanaryManager:
         self._buffers = _buffers_of(config, pools=pools, state=state)
         self._recorder = flight_recorder
         self._sweep = _sweep_of(config, pools=pools, cached_prefixes=cached_prefixes)
-        self._violations = ViolationManager(state, tell=tell or _teller_of(config, flight_recorder))
+        self._violations = ViolationManager(
+            state,
+            every_n_steps=config.violation_check_every_n_steps,
+            tell=tell or _teller_of(config, flight_recorder),
+        )
         self._health = KernelRunCounterHealthChecker(
             state,
             every_n_steps=config.health_check_every_n_steps,

@@ -61,17 +61,19 @@ def raise_violations(batch: ViolationBatch) -> None:
 class ViolationManager:
     """Watches the ring's write index, and reads the ring where it has moved.
 
-    Each step asks for the counters alone; rows follow a step or more later. None of it waits. A
-    full ring and plans that did not fit their buffers are warned of, since they are what the
-    canary did not look at.
+    A look asks for the counters alone; rows follow a step or more later. None of it waits. A full
+    ring and plans that did not fit their buffers are warned of, since they are what the canary did
+    not look at.
 
     Args:
         state: the ring and its counters.
+        every_n_steps: steps between two looks, at least 1.
         tell: gets each row once.
     """
 
-    def __init__(self, state: CanaryDeviceState, *, tell: Teller) -> None:
+    def __init__(self, state: CanaryDeviceState, *, every_n_steps: int, tell: Teller) -> None:
         self._state = state
+        self._every_n_steps = every_n_steps
         self._tell = tell
         self._counters = DelayedDeviceHostHandler(state.words)
         self._rings = DelayedDeviceHostHandler(state.violation_ring)
@@ -82,7 +84,7 @@ class ViolationManager:
         self._num_planned_at_staging = 0
 
     def step(self, step: int, *, num_planned: int) -> None:
-        """Tell what has arrived, and look again.
+        """Tell what has arrived, and look again in its turn.
 
         Args:
             step: steps done, this one included.
@@ -92,8 +94,9 @@ class ViolationManager:
             CanaryViolationError: mode raise.
             DeviceFailed: the device reported an error.
         """
-        self._note(self._counters.step(self._state.words, step=step))
-        if self._counters.staged_step == step:
+        is_turn = step % self._every_n_steps == 0
+        self._note(self._counters.step(self._state.words if is_turn else None, step=step))
+        if is_turn and self._counters.staged_step == step:
             self._num_planned_at_staging = num_planned
         batch = self._batch_of(self._rings.step(None, step=step))
         self._stage_rows(step)

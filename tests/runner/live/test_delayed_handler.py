@@ -131,7 +131,9 @@ def test_device_busy_for_200_ms_delays_no_call_and_the_staged_values_come_later(
     handler, tensor = _handler("cuda")
     handler.step(tensor, step=0)
     assert handler.flush() is not None  # streams and events exist
+    # A kernel's first launch loads it, which waits for the device.
     _busy(1)
+    tensor.mul_(1)
     torch.cuda.synchronize()
     _busy(300)
     tensor.mul_(10)

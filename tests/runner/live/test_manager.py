@@ -24,7 +24,12 @@ from kvaudit.runner.live.violation_manager import ViolationBatch
 from tests.helpers.live_engine import LiveEngine
 
 LOG = CanaryConfig(mode=CanaryMode.LOG)
-QUIET = replace(LOG, stats_print_every_n_steps=0, health_check_every_n_steps=0)
+QUIET = replace(
+    LOG,
+    stats_print_every_n_steps=0,
+    health_check_every_n_steps=0,
+    violation_check_every_n_steps=1,
+)
 ON_A_DEVICE = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device"),
@@ -267,7 +272,7 @@ def test_an_alarm_of_one_observer_leaves_the_others_their_step(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     config = replace(
-        LOG,
+        QUIET,
         stats_print_every_n_steps=1,
         health_check_every_n_steps=1,
         health_check_warm_up_steps=0,
@@ -396,7 +401,6 @@ def _ms_per_step(engine: LiveEngine, num_steps: int) -> float:
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=ON_A_DEVICE)])
 def test_a_step_in_which_nothing_is_due_costs_less_than_30_microseconds(device: str) -> None:
-    """The write index is looked at in each of them."""
     engine = LiveEngine(LOG, device=device)
     _ms_per_step(engine, 50)
     assert _ms_per_step(engine, 40) < 0.030

@@ -23,10 +23,14 @@ from kvaudit.runner.live.violation_manager import (
 class Run:
     """A ring that violations are put into as launches do."""
 
-    def __init__(self, *, ring_capacity: int = 8, tell: Teller | None = None) -> None:
+    def __init__(
+        self, *, ring_capacity: int = 8, every_n_steps: int = 1, tell: Teller | None = None
+    ) -> None:
         self.state = CanaryDeviceState.allocate(ring_capacity=ring_capacity, device="cpu")
         self.told: list[ViolationBatch] = []
-        self.manager = ViolationManager(self.state, tell=tell or self.told.append)
+        self.manager = ViolationManager(
+            self.state, every_n_steps=every_n_steps, tell=tell or self.told.append
+        )
         self.num_steps = 0
 
     def violate(self, *slots: int) -> None:
@@ -77,6 +81,19 @@ def test_rows_come_within_two_steps_of_the_violation_and_name_the_step_they_were
     run.steps(1)
     assert run.told_slots == [[5]]
     assert run.told[0].step == 5
+
+
+def test_the_ring_is_looked_at_every_so_many_steps_and_at_the_end() -> None:
+    run = Run(every_n_steps=8)
+    run.violate(5)
+    run.steps(9)
+    assert not run.told
+    run.steps(1)
+    assert (run.told_slots, run.told[0].step) == ([[5]], 9)
+    run.violate(6)
+    run.steps(7)
+    run.finish()
+    assert run.told_slots == [[5], [6]]
 
 
 @pytest.mark.parametrize("steps_after", [0, 1, 2])
