@@ -63,7 +63,7 @@ class CanaryManager:
         pools: what it watches, one of a kind.
         cached_prefixes: what the engine caches, for the sweeps; None without sweeps.
         flight_recorder: mode `dump` alone.
-        tell: who is told of violations; None = as the mode says.
+        tell: who is told of violations; None = as the mode says. Mode `dump` tells its recorder.
 
     Raises:
         ConfigError: a part that the configuration needs is missing, or given and not used.
@@ -88,7 +88,7 @@ class CanaryManager:
         self._violations = ViolationManager(
             state,
             every_n_steps=config.violation_check_every_n_steps,
-            tell=tell or _teller_of(config, flight_recorder),
+            tell=_teller_of(config.mode, recorder=flight_recorder, tell=tell),
         )
         self._health = KernelRunCounterHealthChecker(
             state,
@@ -239,13 +239,13 @@ def _sweep_of(
     return SweepOrchestrator(pools, cached_prefixes=cached_prefixes, config=config)
 
 
-def _teller_of(config: CanaryConfig, recorder: FlightRecorder | None) -> Teller:
-    """Who is told of violations in the configuration's mode."""
-    if (config.mode is CanaryMode.DUMP) is not (recorder is not None):
+def _teller_of(mode: CanaryMode, *, recorder: FlightRecorder | None, tell: Teller | None) -> Teller:
+    is_dump = mode is CanaryMode.DUMP
+    if is_dump is (recorder is None) or (is_dump and tell is not None):
         raise ConfigError(
-            f"mode is {config.mode}, and there is {'no' if recorder is None else 'a'} flight recorder",
-            hint="mode dump, and it alone, takes a flight_recorder",
+            f"mode is {mode}, flight_recorder is {recorder} and tell is {tell}",
+            hint="mode dump, and it alone, takes a flight_recorder, and then no tell",
         )
     if recorder is not None:
         return recorder.tell
-    return raise_violations if config.mode is CanaryMode.RAISE else log_violations
+    return tell or (raise_violations if mode is CanaryMode.RAISE else log_violations)

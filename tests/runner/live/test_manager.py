@@ -366,6 +366,8 @@ def test_a_canary_made_in_inference_mode_is_stepped_and_finished_outside_of_it()
     ("config", "parts"),
     [
         ({"mode": CanaryMode.DUMP}, {}),
+        ({"mode": CanaryMode.DUMP}, {"tell": print}),
+        ({"mode": CanaryMode.DUMP}, {"flight_recorder": _recorder([]), "tell": print}),
         ({"mode": CanaryMode.LOG}, {"flight_recorder": _recorder([])}),
         ({"mode": CanaryMode.LOG, "sweep_interval": 5}, {}),
     ],
