@@ -13,7 +13,7 @@ from typing import Any
 from kvaudit.backends.cuda_errors import cuda_errors_translated
 from kvaudit.errors import BackendNotInstalled, DeviceUnsupported, NoDevice
 
-MIN_COMPUTE_CAPABILITY = (7, 0)
+MIN_COMPUTE_CAPABILITY = (8, 0)  # of the copies in `kernels.async_copy`
 _DRIVER_LIBRARIES = ("nvcuda.dll",) if sys.platform == "win32" else ("libcuda.so.1", "libcuda.so")
 _EXTRA_HINT = "install the extra of your driver: pip install 'kvaudit[cuda13]' or 'kvaudit[cuda12]'"
 _CPU_HINT = "run it with --backend cpu"

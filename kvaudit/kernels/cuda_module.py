@@ -13,10 +13,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 from numba import config, cuda, types
+from numba.cuda.extending import intrinsic
 
 from kvaudit.kernels.array_forms import KernelArray
 from kvaudit.kernels.compilation import keep_code, name_after_sources
@@ -31,6 +33,7 @@ __all__ = [
     "cuda",
     "device_function",
     "flat_view",
+    "intrinsic",
     "is_aligned",
     "kernel",
     "launch",
@@ -50,7 +53,7 @@ WARP_THREADS = 32
 # A simulated thread is a Python thread: a few of them prove what many would.
 BLOCK_THREADS = 8 if SIMULATED else 128
 _MIN_BLOCKS = 1 if SIMULATED else 128  # below, numba-cuda warns of an idle device
-_MAX_BLOCKS = 2 if SIMULATED else 4096  # beyond, the grid-stride loops take over
+_MAX_BLOCKS = 2 if SIMULATED else 16384  # beyond, the grid-stride loops take over
 
 _simulated_adds = threading.Lock()
 _stream: ContextVar[Stream] = ContextVar("kvaudit_cuda_stream", default=0)
@@ -65,12 +68,19 @@ def device_function(body: Callable[..., Any]) -> Callable[..., Any]:
     return body if SIMULATED else cuda.jit(device=True, inline="always")(body)
 
 
-def kernel(body: Callable[..., None]) -> Kernel:
-    """Compile a kernel when it is first launched, and keep its code on disk, if it can be."""
+def kernel(body: Callable[..., None] | None = None, *, max_registers: int | None = None) -> Kernel:
+    """Compile a kernel when it is first launched, and keep its code on disk, if it can be.
+
+    Args:
+        body: the kernel; None where the decorator is called for its option.
+        max_registers: registers of a thread, so that enough warps fit; None = as many as it takes.
+    """
+    if body is None:
+        return partial(kernel, max_registers=max_registers)
     if SIMULATED:
         return cuda.jit(body)
     name_after_sources(body)
-    compiled_kernel = cuda.jit(body)
+    compiled_kernel = cuda.jit(body, max_registers=max_registers)
     keep_code(compiled_kernel)
     return compiled_kernel
 

@@ -184,7 +184,12 @@ def test_write_reproduces_the_shared_vector(implementation, case_idx):
 @pytest.mark.parametrize("name", CASES["write"]())
 def test_write_reproduces_our_vector_of_malformed_input(implementation, name):
     case = malformed_vectors("write")[name]
-    assert_same_outcome(implementation, outcome(implementation, "write", case["in"]), case["out"])
+    assert_same_outcome(
+        implementation,
+        outcome(implementation, "write", case["in"]),
+        case["out"],
+        first_row=int(case["in"]["violation_write_index"][0]),
+    )
 
 
 # Differential
@@ -278,7 +283,8 @@ def test_write_agrees_with_the_reference_on_any_offsets(
         violation_write_index=[write_index],
     )
     wanted = outcome(REFERENCE, "write", launch)
-    assert_same_outcome(implementation, outcome(implementation, "write", launch), wanted)
+    got = outcome(implementation, "write", launch)
+    assert_same_outcome(implementation, got, wanted, first_row=write_index)
 
 
 # Invariants

@@ -13,6 +13,7 @@ import pytest
 from numba import cuda, types
 
 from kvaudit.kernels.cuda_module import SIMULATED
+from tests.kernels.test_async_copy import copy_backwards
 
 COMPUTE_CAPABILITY = (9, 0)
 KERNELS = Path(__file__).parents[2] / "kvaudit" / "kernels"
@@ -31,9 +32,12 @@ FLAG = types.boolean
 
 SIGNATURES = {
     ("hash", "_hash_kernel"): (STRIDED_ROWS, INT64, UINT64),
-    ("fold", "_fold_words_kernel"): (FLAT_WORDS, INT64, UINT64, *[NUMBER] * 5),
-    ("fold", "_fold_bytes_kernel"): (FLAT_BYTES, INT64, UINT64, *[NUMBER] * 5),
+    ("fold", "_fold_pairs_kernel"): (FLAT_WORDS, INT64, UINT64, *[NUMBER] * 6),
+    ("fold", "_fold_words_kernel"): (FLAT_WORDS, INT64, UINT64, *[NUMBER] * 6),
+    ("fold", "_fold_bytes_kernel"): (FLAT_BYTES, INT64, UINT64, *[NUMBER] * 6),
     ("fold", "_combine_kernel"): (UINT64, UINT64),
+    ("digest", "_sum_blocks_kernel"): (UINT64, UINT64, NUMBER, NUMBER),
+    ("digest", "_chain_blocks_kernel"): (UINT64, UINT64, NUMBER, NUMBER),
     ("verify", "_verify_kernel"): (
         *(STRIDED_ROWS, INT64, UINT64, UINT64, INT64, INT32, INT32, UINT64),
         *(UINT32, ROWS, INT32, INT64, INT64, NUMBER, FLAG),
@@ -67,7 +71,7 @@ def test_every_kernel_of_the_package_is_compiled_here():
     defined = {
         (path.parent.name, name)
         for path in KERNELS.glob("*/numba_cuda.py")
-        for name in re.findall(r"@kernel\ndef (\w+)", path.read_text())
+        for name in re.findall(r"@kernel(?:\(.*\))?\ndef (\w+)", path.read_text())
     }
     assert defined == set(SIGNATURES)
 
@@ -81,11 +85,24 @@ def test_kernel_compiles_without_a_float(op, name):
     assert ".f32" not in ptx
 
 
-def test_fold_keeps_its_prefetched_tile_in_registers():
-    op = ("fold", "_fold_words_kernel")
-    ptx = _ptx(_kernel(*op).py_func, SIGNATURES[op], device=False)
+@pytest.mark.parametrize(
+    ("name", "num_copies"), [("_fold_pairs_kernel", 8), ("_fold_words_kernel", 16)]
+)
+def test_fold_copies_past_registers_and_keeps_where_slots_start_in_them(name, num_copies):
+    ptx = _ptx(_kernel("fold", name).py_func, SIGNATURES["fold", name], device=False)
     assert ".local" not in ptx
+    assert ptx.count("cp.async.c") - ptx.count("cp.async.commit_group") == num_copies
     assert "bar.warp.sync" in ptx
+
+
+def test_copies_are_one_instruction_each_and_pairs_one_load():
+    signature = (FLAT_WORDS, UINT64, FLAG)
+    ptx, _ = cuda.compile_ptx(copy_backwards, signature, cc=COMPUTE_CAPABILITY)
+    copies = re.findall(
+        r"cp\.async\.(ca|cg)\.shared\.global\.L2::256B \[\w+\], \[%\w+\], (\d+);", ptx
+    )
+    assert sorted(copies) == [("ca", "8"), ("ca", "8"), ("cg", "16")]
+    assert len(re.findall(r"ld\.shared\.v2\.\w+", ptx)) == 1
 
 
 @pytest.mark.parametrize("name", ["splitmix64", "splitmix64_mix3"])

@@ -1,8 +1,9 @@
 """`plan` on a CUDA device: count and scan in one block, then one thread an entry, then the seeds.
 
 Three launches and no memory of its own: until the last one, `write_seed_slot_indices` holds where
-each row's verify entries begin. An entry finds its row by binary search there, reads 8 scattered
-bytes of the table (28 with map and tokens) and writes 32.
+each row's verify entries begin. A block finds the rows of its next entries by binary search there,
+and each entry its row among them; it reads 8 scattered bytes of the table (28 with map and tokens)
+and writes 32.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 from kvaudit import constants
 from kvaudit.kernels.cuda_module import (
     BLOCK_THREADS,
+    SIMULATED,
     cuda,
     device_function,
     kernel,
@@ -28,6 +30,11 @@ _PADDING_REQUEST = constants.PADDING_REQUEST
 _ZERO = np.int64(0)
 # Two counts a thread.
 _SCAN_BYTES = 2 * BLOCK_THREADS * np.dtype(np.int64).itemsize
+# Entries that share a search for their rows: several a thread, so that the search costs little.
+_ENTRIES_PER_THREAD = 2 if SIMULATED else 8
+_TILE_ENTRIES = _ENTRIES_PER_THREAD * BLOCK_THREADS
+# The rows of a tile's first and of its last entry.
+_TILE_ROWS = 2
 
 _num_verify_entries = device_function(scalar.num_verify_entries)
 _num_write_entries = device_function(scalar.num_write_entries)
@@ -38,13 +45,16 @@ _mapped_slot = device_function(scalar.make_mapped_slot(_is_mapped))
 
 
 @device_function
-def _row_of_entry(row_starts, num_rows, entry_idx):
-    """The last row that begins at or before an entry: rows without entries begin where the next does."""
-    low = 0
-    high = num_rows
+def _row_of_entry(row_starts, first_row, end_row, entry_idx):
+    """The last of these rows that begins at or before an entry.
+
+    Rows without entries begin where the next one does.
+    """
+    low = first_row
+    high = end_row
     while high - low > 1:
         middle = (low + high) // 2
-        if row_starts[middle] <= entry_idx:
+        if row_starts[np.uint64(middle)] <= entry_idx:
             low = middle
         else:
             high = middle
@@ -119,6 +129,44 @@ def _plan_scan_kernel(
         write_num_valid_reqs[0] = num_rows
 
 
+@device_function
+def _verify_entry(
+    row_idx,
+    row_entry,
+    req_pool_indices,
+    prefix_lens,
+    req_to_token,
+    full_to_swa_index_mapping,
+    req_to_verify_expected_tokens,
+    req_to_verify_expected_tokens_valid_lens,
+    swa_window_size,
+    kv_token_id_vs_position_offset,
+):
+    """Slot, predecessor, expected token and position of the row_entry-th entry of a row; int64."""
+    row = np.uint64(row_idx)
+    req_pool_idx = req_pool_indices[row]
+    prefix_len = prefix_lens[row]
+    row_entries = _num_verify_entries(req_pool_idx, prefix_len, swa_window_size)
+    position = prefix_len - row_entries + row_entry
+    slot_idx = _mapped_slot(
+        full_to_swa_index_mapping, _table_slot(req_to_token, req_pool_idx, position)
+    )
+    prev_slot_idx = _NO_PREDECESSOR
+    if position > 0:
+        prev_slot_idx = _mapped_slot(
+            full_to_swa_index_mapping, _table_slot(req_to_token, req_pool_idx, position - 1)
+        )
+    expected_token = _NO_EXPECTED_TOKEN
+    if req_to_verify_expected_tokens_valid_lens.shape[0] > 0:
+        token_idx = position + kv_token_id_vs_position_offset
+        if token_idx >= 0 and token_idx < req_to_verify_expected_tokens_valid_lens[row]:
+            if _is_inside(req_to_verify_expected_tokens, req_pool_idx, token_idx):
+                expected_token = np.int64(req_to_verify_expected_tokens[req_pool_idx, token_idx])
+            else:
+                slot_idx = _OUT_OF_TABLE_SLOT
+    return slot_idx, prev_slot_idx, expected_token, position
+
+
 @kernel
 def _plan_fill_kernel(
     req_pool_indices,
@@ -137,35 +185,40 @@ def _plan_fill_kernel(
     swa_window_size,
     kv_token_id_vs_position_offset,
 ):
+    thread_idx = cuda.threadIdx.x
+    tile_rows = cuda.shared.array(_TILE_ROWS, types.int64)
     num_entries = verify_num_valid[0] if enable[0] != 0 else 0
-    for entry_idx in range(cuda.grid(1), num_entries, cuda.gridsize(1)):
-        row_idx = _row_of_entry(verify_starts, req_pool_indices.shape[0], entry_idx)
-        req_pool_idx = req_pool_indices[row_idx]
-        prefix_len = prefix_lens[row_idx]
-        row_entries = _num_verify_entries(req_pool_idx, prefix_len, swa_window_size)
-        position = prefix_len - row_entries + (entry_idx - verify_starts[row_idx])
-        slot_idx = _mapped_slot(
-            full_to_swa_index_mapping, _table_slot(req_to_token, req_pool_idx, position)
-        )
-        prev_slot_idx = _NO_PREDECESSOR
-        if position > 0:
-            prev_slot_idx = _mapped_slot(
-                full_to_swa_index_mapping, _table_slot(req_to_token, req_pool_idx, position - 1)
+    first_tile_entry = np.int64(cuda.blockIdx.x) * _TILE_ENTRIES
+    # Every thread of a block makes every trip: they wait for each other.
+    for first_entry in range(first_tile_entry, num_entries, cuda.gridDim.x * _TILE_ENTRIES):
+        if thread_idx < _TILE_ROWS:
+            border = first_entry if thread_idx == 0 else first_entry + _TILE_ENTRIES - 1
+            tile_rows[thread_idx] = _row_of_entry(
+                verify_starts, 0, req_pool_indices.shape[0], min(border, num_entries - 1)
             )
-        expected_token = _NO_EXPECTED_TOKEN
-        if req_to_verify_expected_tokens_valid_lens.shape[0] > 0:
-            token_idx = position + kv_token_id_vs_position_offset
-            if token_idx >= 0 and token_idx < req_to_verify_expected_tokens_valid_lens[row_idx]:
-                if _is_inside(req_to_verify_expected_tokens, req_pool_idx, token_idx):
-                    expected_token = np.int64(
-                        req_to_verify_expected_tokens[req_pool_idx, token_idx]
-                    )
-                else:
-                    slot_idx = _OUT_OF_TABLE_SLOT
-        verify_slot_indices[entry_idx] = slot_idx
-        verify_prev_slot_indices[entry_idx] = prev_slot_idx
-        verify_expected_tokens[entry_idx] = np.uint64(expected_token)
-        verify_expected_positions[entry_idx] = np.uint64(position)
+        cuda.syncthreads()
+        first_row, last_row = tile_rows[0], tile_rows[1]
+        last_entry = min(first_entry + _TILE_ENTRIES, num_entries)
+        for entry_idx in range(first_entry + thread_idx, last_entry, BLOCK_THREADS):
+            row_idx = _row_of_entry(verify_starts, first_row, last_row + 1, entry_idx)
+            slot_idx, prev_slot_idx, expected_token, position = _verify_entry(
+                row_idx,
+                entry_idx - verify_starts[np.uint64(row_idx)],
+                req_pool_indices,
+                prefix_lens,
+                req_to_token,
+                full_to_swa_index_mapping,
+                req_to_verify_expected_tokens,
+                req_to_verify_expected_tokens_valid_lens,
+                swa_window_size,
+                kv_token_id_vs_position_offset,
+            )
+            at = np.uint64(entry_idx)
+            verify_slot_indices[at] = slot_idx
+            verify_prev_slot_indices[at] = prev_slot_idx
+            verify_expected_tokens[at] = np.uint64(expected_token)
+            verify_expected_positions[at] = np.uint64(position)
+        cuda.syncthreads()
 
 
 @kernel
@@ -252,7 +305,7 @@ def launch_plan(
             swa_window_size,
             kv_token_id_vs_position_offset,
         ),
-        num_items=verify_slot_indices.shape[0],
+        num_items=-(-verify_slot_indices.shape[0] // _ENTRIES_PER_THREAD),
     )
     launch(
         _plan_seed_kernel,

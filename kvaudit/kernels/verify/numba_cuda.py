@@ -1,7 +1,9 @@
 """`verify` on a CUDA device: one thread an entry.
 
 An entry reads its own record and its predecessor's, 56 scattered bytes, and 32 to 40 bytes of the
-plan; rows are appended with one atomic each, so a clean launch writes only `reason_bits`.
+plan; a clean launch writes only `reason_bits`. Each row takes an atomic of the whole device, until
+a block has seen the ring full: from then on it counts its rows by itself and adds them in the end,
+so that a storm of violations does not queue up for one counter.
 """
 
 from __future__ import annotations
@@ -10,7 +12,14 @@ import numpy as np
 
 from kvaudit import constants
 from kvaudit.constants import FailReason
-from kvaudit.kernels.cuda_module import atomic_add, cuda, device_function, kernel, launch
+from kvaudit.kernels.cuda_module import (
+    atomic_add,
+    cuda,
+    device_function,
+    kernel,
+    launch,
+    types,
+)
 from kvaudit.kernels.hash.numba_cuda import slot_hash
 from kvaudit.kernels.verify import scalar
 
@@ -24,6 +33,10 @@ _TOKEN = constants.RECORD_TOKEN
 _POSITION = constants.RECORD_POSITION
 _PREV_HASH = constants.RECORD_PREV_HASH
 _REAL_KV_HASH = constants.RECORD_REAL_KV_HASH
+# What the threads of a block share: how often one found the ring full, and the rows since.
+_FOUND_FULL = 0
+_PAST_RING = 1
+_BLOCK_ROWS = 2
 
 _judged_token = device_function(scalar.judged_token)
 _record_reasons = device_function(scalar.record_reasons)
@@ -43,7 +56,7 @@ def append_row(
     aux,
     reasons,
 ):
-    """Take the next row of the ring, and fill it if there is room."""
+    """Take the next row of the ring, and fill it if there is room; the row's number."""
     row_idx = atomic_add(violation_write_index, 0, 1)
     _store_row(
         violation_ring,
@@ -57,6 +70,41 @@ def append_row(
         aux,
         reasons,
     )
+    return row_idx
+
+
+@device_function
+def _report(
+    block_rows,
+    violation_ring,
+    violation_write_index,
+    launch_tag,
+    slot_idx,
+    position,
+    token,
+    expected_token,
+    chain_hash,
+    aux,
+    reasons,
+):
+    """Append a row; once the block has found the ring full, only count it."""
+    if atomic_add(block_rows, _FOUND_FULL, 0) > 0:
+        atomic_add(block_rows, _PAST_RING, 1)
+        return
+    row_idx = append_row(
+        violation_ring,
+        violation_write_index,
+        launch_tag,
+        slot_idx,
+        position,
+        token,
+        expected_token,
+        chain_hash,
+        aux,
+        reasons,
+    )
+    if row_idx >= violation_ring.shape[0]:
+        atomic_add(block_rows, _FOUND_FULL, 1)
 
 
 @device_function
@@ -93,18 +141,21 @@ def _verify_kernel(
         cuda.atomic.add(kernel_run_counter, 0, 1)
         cuda.atomic.add(slot_run_counter, 0, num_active)
     num_slots = canary_records.shape[0]
+    block_rows = cuda.shared.array(_BLOCK_ROWS, types.int32)
+    if cuda.threadIdx.x < _BLOCK_ROWS:
+        block_rows[cuda.threadIdx.x] = 0
+    cuda.syncthreads()
     for entry_idx in range(thread_idx, num_active, cuda.gridsize(1)):
-        slot_idx = verify_slot_indices[entry_idx]
-        expected_token = _judged_token(
-            verify_expected_tokens[entry_idx], check_verify_expected_token
-        )
+        at = np.uint64(entry_idx)
+        slot_idx = verify_slot_indices[at]
+        expected_token = _judged_token(verify_expected_tokens[at], check_verify_expected_token)
         position = token = chain_hash = aux = _ZERO
         if slot_idx == _PADDING_SLOT:
             reasons = _NO_REASONS
         elif slot_idx < 0 or slot_idx >= num_slots:
             reasons = _SLOT_OUT_OF_RANGE
         else:
-            prev_slot_idx = verify_prev_slot_indices[entry_idx]
+            prev_slot_idx = verify_prev_slot_indices[at]
             token = canary_records[slot_idx, _TOKEN]
             position = canary_records[slot_idx, _POSITION]
             chain_hash = canary_records[slot_idx, _PREV_HASH]
@@ -115,16 +166,17 @@ def _verify_kernel(
                 chain_hash,
                 canary_records[slot_idx, _REAL_KV_HASH],
                 expected_token,
-                verify_expected_positions[entry_idx],
+                verify_expected_positions[at],
                 aux,
-                real_kv_hashes[entry_idx] if real_kv_hashes.shape[0] > 0 else _ZERO,
+                real_kv_hashes[at] if real_kv_hashes.shape[0] > 0 else _ZERO,
             )
             if prev_slot_idx >= num_slots:
                 reasons |= _PREV_SLOT_OUT_OF_RANGE
         if reason_bits.shape[0] > 0:
-            reason_bits[entry_idx] = np.uint32(reasons)
+            reason_bits[at] = np.uint32(reasons)
         if reasons != _NO_REASONS:
-            append_row(
+            _report(
+                block_rows,
                 violation_ring,
                 violation_write_index,
                 launch_tag,
@@ -136,6 +188,9 @@ def _verify_kernel(
                 aux,
                 reasons,
             )
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0 and block_rows[_PAST_RING] > 0:
+        cuda.atomic.add(violation_write_index, 0, block_rows[_PAST_RING])
 
 
 KERNELS = (_verify_kernel,)
