@@ -1,172 +1,136 @@
-"""The wanted rows of one column through the chunks of a staging, filled by many threads at once."""
+"""The shipments of one column through the buffers of a staging, filled by many threads at once."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+from kvaudit.backends.cuda_staging import Buffer, Staging
+from kvaudit.backends.fold_lane import FoldLane
+from kvaudit.backends.shipments import Shipment
+from kvaudit.kernels.array_forms import KernelArray
 
-from kvaudit.backends.cuda_staging import Chunk, Staging
-from kvaudit.backends.window_walk import WindowTask, wanted_windows
-from kvaudit.constants import WORD_BYTES
-from kvaudit.core.kv_column import WINDOW_BYTES, KvColumn
+# Copied in one go: a thread needs the interpreter before and after, which on many cores is what all
+# of them wait for.
+PIECE_BYTES: Final = 4 << 20
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Filling:
-    """A chunk that takes in rows of a selection.
+class Load:
+    """A shipment in its buffer.
 
     Fields:
-        chunk: the chunk.
-        first: index of its first row in the selection.
-        last: index after its last row.
-        num_missing: rows that are not in it yet.
+        shipment: what is sent.
+        buffer: where it is collected.
+        first_row: number of its first row among all rows sent of the column.
+        digests: where the digests of its chunks go, shape [num_chunks], uint64; None without any.
+        num_missing: pieces that are not in the buffer yet.
     """
 
-    chunk: Chunk
-    first: int
-    last: int
+    shipment: Shipment
+    buffer: Buffer
+    first_row: int
+    digests: KernelArray | None
     num_missing: int
 
 
-def staged_row_bytes(num_bytes: int) -> int:
-    """What a row of num_bytes folded bytes takes in a chunk: whole words, at least one."""
-    return max(1, -(-num_bytes // WORD_BYTES)) * WORD_BYTES
+class Piece(NamedTuple):
+    """Bytes [first_byte, last_byte) of a shipment."""
 
-
-def staged_window_bytes(column: KvColumn, num_bytes: int) -> int:
-    """What all rows of a column's largest window take in a chunk."""
-    return (WINDOW_BYTES // max(1, column.row_bytes) + 1) * staged_row_bytes(num_bytes)
+    load: Load
+    first_byte: int
+    last_byte: int
 
 
 class ColumnUpload:
-    """One fold: `tasks` gives out windows, `fill` proves and copies one, on any thread.
-
-    A chunk holds the largest window but one row, so that each window lies in at most two.
+    """One column: `pieces` gives out what there is to copy, `fill` copies it, on any thread.
 
     Args:
-        column: the KV bytes.
-        rows: rows to fold, shape [n], int64, strictly ascending.
-        num_bytes: leading bytes of a row that are folded.
-        staging: where the chunks come from.
-        send: enqueues the upload and the fold of a full chunk, on any thread.
+        shipments: what is sent, none larger than a buffer.
+        lane: what keeps the digests of their chunks.
+        staging: where the buffers come from.
+        send: enqueues the upload and the work on a full buffer; on any thread.
         on_device: gives a context in which the staging's device is the current one.
+
+    Fields:
+        sent: the shipments given out so far, in order.
+        num_rows: their rows.
     """
 
     def __init__(
         self,
-        column: KvColumn,
-        rows: NDArray[np.int64],
+        shipments: Iterable[Shipment],
         *,
-        num_bytes: int,
+        lane: FoldLane,
         staging: Staging,
-        send: Callable[[Filling], None],
+        send: Callable[[Load], None],
         on_device: Callable[[], AbstractContextManager[None]],
     ) -> None:
-        self._column = column
-        self._rows = rows
-        self._num_bytes = num_bytes
-        self._row_bytes = staged_row_bytes(num_bytes)
-        self._rows_per_chunk = staging.chunk_bytes // self._row_bytes
+        self.sent: list[Shipment] = []
+        self.num_rows = 0
+        self._shipments = shipments
+        self._lane = lane
         self._staging = staging
         self._send = send
         self._on_device = on_device
         self._stopped = threading.Event()
         self._counting = threading.Lock()
-        self._open: dict[int, Filling] = {}
+        self._open: set[Buffer] = set()
 
-    def tasks(self) -> Iterator[WindowTask]:
-        """The windows in order, each once there are chunks for its rows; none once a fill failed."""
-        first = 0
-        for task in wanted_windows(self._column, self._rows):
-            while first < task.last:
-                with self._on_device():
-                    chunk = self._staging.take(self._stopped)
-                if chunk is None:
+    def pieces(self) -> Iterator[Piece]:
+        """The pieces in order, each once there is a buffer for it; none once a fill failed."""
+        for shipment in self._shipments:
+            with self._on_device():
+                buffer = self._staging.take(self._stopped)
+                if buffer is None:
                     return
-                last = min(first + self._rows_per_chunk, len(self._rows))
-                self._open[first // self._rows_per_chunk] = Filling(
-                    chunk=chunk, first=first, last=last, num_missing=last - first
-                )
-                first = last
-            yield task
+                self._open.add(buffer)
+                firsts = range(0, max(1, shipment.content.size), PIECE_BYTES)
+                load = self._load(shipment, buffer, num_pieces=len(firsts))
+            for first in firsts:
+                yield Piece(load, first, min(first + PIECE_BYTES, shipment.content.size))
 
-    def fill(self, task: WindowTask) -> None:
-        """Prove a window, copy its wanted rows as it is proven, and send the chunks that are full.
+    def _load(self, shipment: Shipment, buffer: Buffer, *, num_pieces: int) -> Load:
+        num_chunks = len(shipment.device_chunks)
+        load = Load(
+            shipment=shipment,
+            buffer=buffer,
+            first_row=self.num_rows,
+            digests=self._lane.digests(num_chunks) if num_chunks else None,
+            num_missing=num_pieces,
+        )
+        self.sent.append(shipment)
+        self.num_rows += shipment.num_rows
+        return load
+
+    def fill(self, piece: Piece) -> None:
+        """Copy a piece, and send its shipment when it was the last one.
 
         Raises:
-            FileCorrupt: a chunk's digest differs.
+            FileCorrupt: the digest of a chunk that is proven on the host differs.
         """
+        load, first, last = piece
         try:
-            self._copy_window(task)
-            for number in self._full_after(task):
-                filling = self._open.pop(number)
-                try:
-                    with self._on_device():
-                        self._send(filling)
-                finally:
-                    self._staging.give_back(filling.chunk)
+            if first == 0:
+                load.shipment.prove_on_host()
+            load.buffer.host[first:last] = load.shipment.content[first:last]
+            with self._counting:
+                load.num_missing -= 1
+                is_full = load.num_missing == 0
+            if is_full:
+                with self._on_device():
+                    self._send(load)
+                self._open.remove(load.buffer)
+                self._staging.give_back(load.buffer)
         except BaseException:
             self._stopped.set()
             self._staging.wake()
             raise
 
     def close(self) -> None:
-        """Give back what a failed fold has not sent; no thread is in `fill` any more."""
+        """Give back what a failed upload has not sent; no thread is in `fill` any more."""
         while self._open:
-            self._staging.give_back(self._open.popitem()[1].chunk)
-
-    def _copy_window(self, task: WindowTask) -> None:
-        wanted = task.window_rows(self._rows)
-        data = task.window.data[:, : self._num_bytes]
-        is_whole = len(wanted) == len(data)
-        for part in task.window.parts(next_is_walked=task.next_is_wanted):
-            first, last = part.start, part.stop
-            if not is_whole:
-                first, last = np.searchsorted(wanted, (first, last)).tolist()
-            while first < last:
-                number, at = divmod(task.first + first, self._rows_per_chunk)
-                end = min(last, first + self._rows_per_chunk - at)
-                rows = self._open[number].chunk.rows(self._rows_per_chunk, self._row_bytes)
-                copy_rows(data, wanted[first:end], target=rows[at : at + end - first])
-                first = end
-
-    def _full_after(self, task: WindowTask) -> list[int]:
-        """The chunks whose last missing rows were this window's."""
-        full = []
-        chunks = range(task.first // self._rows_per_chunk, -(-task.last // self._rows_per_chunk))
-        with self._counting:
-            for number in chunks:
-                filling = self._open[number]
-                num_rows = min(task.last, filling.last) - max(task.first, filling.first)
-                filling.num_missing -= num_rows
-                if not filling.num_missing:
-                    full.append(number)
-        return full
-
-
-def copy_rows(
-    data: NDArray[np.uint8], rows: NDArray[np.int64], *, target: NDArray[np.uint8]
-) -> None:
-    """Copy rows to the beginning of the target's, and zero what is left of these.
-
-    Args:
-        data: shape [num_rows, num_bytes], uint8; rows may be strided.
-        rows: rows of data, shape [n], int64, strictly ascending, at least one.
-        target: shape [n, row_bytes], uint8, row_bytes >= num_bytes.
-    """
-    num_bytes = data.shape[1]
-    first, last = int(rows[0]), int(rows[-1]) + 1
-    if last - first == len(rows):
-        target[:, :num_bytes] = data[first:last]
-    elif data.flags.c_contiguous and target.shape[1] == num_bytes:
-        # `clip` alone writes straight into `out`; it takes a quarter of an assignment's time.
-        np.take(data, rows, axis=0, out=target, mode="clip")
-    else:
-        target[:, :num_bytes] = data[rows]
-    if num_bytes < target.shape[1]:
-        target[:, num_bytes:] = 0
+            self._staging.give_back(self._open.pop())

@@ -14,35 +14,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.backends import memory
-from kvaudit.backends.column_upload import (
-    ColumnUpload,
-    Filling,
-    staged_row_bytes,
-    staged_window_bytes,
-)
+from kvaudit.backends.column_upload import ColumnUpload, Load
 from kvaudit.backends.cuda_device import usable_devices
 from kvaudit.backends.cuda_errors import cuda_errors_translated
-from kvaudit.backends.cuda_staging import FoldLane, Staging
+from kvaudit.backends.cuda_staging import Staging
 from kvaudit.backends.device_arrays import DeviceArrays
+from kvaudit.backends.fold_lane import FoldLane
 from kvaudit.backends.kernel_backend import KernelBackend
 from kvaudit.backends.kernel_set import kernel_set
+from kvaudit.backends.shipments import (
+    compare_digests,
+    largest_shipment,
+    picked_hashes,
+    shipments,
+)
 from kvaudit.core.backend import Backend
 from kvaudit.core.kv_column import KvColumn
 from kvaudit.errors import BackendError
 from kvaudit.kernels.array_forms import KernelArray
 from kvaudit.kernels.compilation import cache_folder, needs_compilation
 from kvaudit.kernels.cuda_module import SIMULATED, cuda, on_stream
+from kvaudit.kernels.digest import numba_cuda as digest_kernels
+from kvaudit.kernels.digest import numbers
 from kvaudit.kernels.fold import numba_cuda as fold_kernels
 from kvaudit.kernels.hash import numba_cuda as hash_kernels
 from kvaudit.kernels.row_threads import drain, num_threads
 from kvaudit.kernels.verify import numba_cuda as verify_kernels
 from kvaudit.kernels.write import numba_cpu as host_write
 
-_KERNELS = (*fold_kernels.KERNELS, *hash_kernels.KERNELS, *verify_kernels.KERNELS)
+_KERNELS = (
+    *digest_kernels.KERNELS,
+    *fold_kernels.KERNELS,
+    *hash_kernels.KERNELS,
+    *verify_kernels.KERNELS,
+)
 # While the hashes of one column return, the windows of the next are under way.
 _NUM_LANES = 2
-# Of rows wider than a chunk can take: one is filled, one is folded.
-_NUM_WIDE_CHUNKS = 2
+# Of rows wider than a buffer takes: one is filled, one is folded.
+_NUM_WIDE_BUFFERS = 2
 # The simulator puts its own `cuda` into a kernel's module for as long as a launch takes.
 _launching = threading.Lock() if SIMULATED else nullcontext()
 
@@ -50,7 +59,7 @@ _launching = threading.Lock() if SIMULATED else nullcontext()
 class CudaBackend(KernelBackend):
     """Runs on one device. `availability.choose` makes sure that there is one.
 
-    All device memory is allocated once and kept: chunks, and arrays of 8 bytes a row of a column.
+    All device memory is allocated once and kept: buffers, and arrays of 8 bytes a row of a column.
 
     Args:
         device: the device's name, for people.
@@ -104,6 +113,15 @@ class CudaBackend(KernelBackend):
         on_host = writes and needs_compilation(host_write.KERNELS)
         return on_host or (not SIMULATED and needs_compilation(_KERNELS))
 
+    def compile_kernels(self, *, writes: bool = False) -> None:
+        """Run every kernel once, the one that hashes chunks too; see `core.backend`."""
+        super().compile_kernels(writes=writes)
+        with self._on_device():
+            words = self._to_kernels(np.zeros(numbers.BLOCK_WORDS, dtype=np.uint64))
+            lanes = self._to_kernels(np.zeros(numbers.LANES, dtype=np.uint64))
+            digests = self._to_kernels(np.zeros(1, dtype=np.uint64))
+            digest_kernels.launch_digest(words, digests, lanes, words.nbytes)
+
     def keeps_code(self) -> bool:
         """Whether there is a folder for compiled code; see `core.backend`."""
         return all(cache_folder(kernel) is not None for kernel in _KERNELS)
@@ -152,38 +170,44 @@ class CudaBackend(KernelBackend):
     def _fold_on(
         self, lane: FoldLane, column: KvColumn, rows: NDArray[np.int64], *, num_bytes: int
     ) -> NDArray[np.uint64]:
-        row_bytes, staging = staged_row_bytes(num_bytes), self._staging_for(column, num_bytes)
-        read_bytes = row_bytes if num_bytes else 0
-        hashes = lane.hashes(len(rows))
-        slots = lane.slots(min(len(rows), staging.chunk_bytes // row_bytes))
+        """Send the windows of the rows, prove and fold all that is in them, and pick the rows."""
+        staging, row_bytes = self._staging_for(column), column.row_bytes
+        lane.begin(column.num_rows)
+        slots = lane.slots(min(column.num_rows, staging.buffer_bytes // max(1, row_bytes)))
 
-        def send(filling: Filling) -> None:
-            num_rows = filling.last - filling.first
-            source_bytes = filling.chunk.upload(num_rows, row_bytes, stream=lane.stream)
-            chunk_hashes = hashes[filling.first : filling.last]
+        def send(load: Load) -> None:
+            shipment, buffer = load.shipment, load.buffer
+            buffer.upload(shipment.content.size, stream=lane.stream)
+            source_bytes = buffer.rows(shipment.first_byte, shipment.num_rows, row_bytes)
+            hashes = lane.hashes(load.first_row, load.first_row + shipment.num_rows)
             with _launching, on_stream(lane.stream):
+                if load.digests is not None:
+                    digest_kernels.launch_digest(
+                        buffer.words, load.digests, buffer.block_sums, shipment.chunk_bytes
+                    )
                 self._kernels.launch_fold(
-                    source_bytes, slots[:num_rows], chunk_hashes, 1, row_bytes, read_bytes
+                    source_bytes, slots[: shipment.num_rows], hashes, 1, row_bytes, num_bytes
                 )
-            filling.chunk.record_use(lane.stream)
+            buffer.record_use(lane.stream)
 
         upload = ColumnUpload(
-            column,
-            rows,
-            num_bytes=num_bytes,
+            shipments(column, rows, max_bytes=staging.buffer_bytes),
+            lane=lane,
             staging=staging,
             send=send,
             on_device=self._current_device,
         )
         try:
-            drain(upload.tasks(), upload.fill)
+            drain(upload.pieces(), upload.fill)
         finally:
             upload.close()
-        return lane.returned(hashes)
+        hashes, digests = lane.returned(upload.num_rows)
+        compare_digests(upload.sent, digests)
+        return picked_hashes(upload.sent, hashes, rows)
 
-    def _staging_for(self, column: KvColumn, num_bytes: int) -> Staging:
-        """The chunks of this backend, or, for rows wider than these can take, some of their own."""
-        window_bytes = staged_window_bytes(column, num_bytes)
-        if window_bytes <= self._staging.chunk_bytes + staged_row_bytes(num_bytes):
+    def _staging_for(self, column: KvColumn) -> Staging:
+        """The buffers of this backend, or, for rows wider than these take, some of their own."""
+        largest = largest_shipment(column)
+        if largest <= self._staging.buffer_bytes:
             return self._staging
-        return Staging(chunk_bytes=window_bytes, num_chunks=_NUM_WIDE_CHUNKS)
+        return Staging(buffer_bytes=largest, num_buffers=_NUM_WIDE_BUFFERS)

@@ -74,8 +74,8 @@ class KernelBackend(ABC):
         """Run every kernel once, on two slots of which one is wrong; see `core.backend`."""
         slots = np.arange(_WARM_UP_SLOTS, dtype=np.int64)
         records = np.zeros((_WARM_UP_SLOTS, RECORD_WORDS), dtype=np.int64)
-        # Whole words and ragged ones are different kernels.
-        for row_bytes in (WORD_BYTES, WORD_BYTES - 1):
+        # Pairs of words, single ones and ragged ones are different kernels on some backend.
+        for row_bytes in (2 * WORD_BYTES, WORD_BYTES, WORD_BYTES - 1):
             data = np.zeros((_WARM_UP_SLOTS, row_bytes), dtype=np.uint8)
             self.combine([self._folded(frozen(data), slots)])
         self.slot_hashes(records, slots)

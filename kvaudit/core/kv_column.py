@@ -43,7 +43,7 @@ class DigestedBytes:
 
     Fields:
         content: all bytes of the rows, shape [num_bytes], uint8, contiguous, read-only.
-        chunk_bytes: bytes that a digest covers; the last chunk may be shorter.
+        chunk_bytes: bytes that a digest covers, a multiple of 1024; the last chunk may be shorter.
         digests: xxh3_64 of each chunk as written, shape [num_chunks], uint64; shape [0]: none.
         prove_chunk: hashes a chunk, by its number, and raises FileCorrupt where that differs.
     """

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kvaudit.core.kv_column import KvWindow
+from kvaudit.constants import WORD_BYTES
+from kvaudit.core.kv_column import DigestedBytes, KvWindow
 from kvaudit.errors import FileCorrupt
 from kvaudit.formats.digests import CHUNK_BYTES, column_digests, new_hasher, value_bytes
 from kvaudit.formats.file_bytes import FileBytes
@@ -134,6 +135,7 @@ class FileKvColumn:
         for batch in self.batches:
             content = value_bytes(batch.array)
             pending = dict(enumerate(batch.digests or ()))
+            digested = self._digested(content, batch.digests or ())
             for first, last in _window_rows(len(batch.array), self.row_bytes):
                 self.source.ensure_whole()
                 first_byte, last_byte = first * self.row_bytes, last * self.row_bytes
@@ -143,8 +145,29 @@ class FileKvColumn:
                     prove=partial(
                         self._prove, content, pending, first_byte=first_byte, last_byte=last_byte
                     ),
+                    digested=digested,
+                    first_byte=first_byte,
                 )
             first_row += len(batch.array)
+
+    def _digested(self, content: NDArray[np.uint8], digests: Sequence[str]) -> DigestedBytes:
+        """One batch's bytes with its digests.
+
+        Raises:
+            FileCorrupt: a digest is none.
+        """
+
+        def prove_chunk(chunk: int) -> None:
+            for _ in self._hash_chunk(content, chunk, digests[chunk]):
+                pass
+
+        try:
+            words = np.array([_word(digest) for digest in digests], dtype=np.uint64)
+        except ValueError as error:
+            raise corrupt(self.source, self.name) from error
+        return DigestedBytes(
+            content=content, chunk_bytes=CHUNK_BYTES, digests=words, prove_chunk=prove_chunk
+        )
 
     def _prove(
         self,
@@ -207,6 +230,14 @@ class FileKvColumn:
         joined = np.concatenate([np.empty((0, self.row_bytes), dtype=np.uint8), *parts])
         joined.setflags(write=False)
         return joined
+
+
+def _word(digest: str) -> int:
+    """The number that 16 hex digits write; a ValueError for any other text."""
+    content = bytes.fromhex(digest)
+    if len(content) != WORD_BYTES or content.hex() != digest:
+        raise ValueError(digest)
+    return int.from_bytes(content)
 
 
 def _window_rows(num_rows: int, row_bytes: int) -> Iterator[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Chunks on their way to the device; runs in the simulator's process of test_cuda.py."""
+"""Buffers on their way to the device; runs in the simulator's process of test_cuda.py."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from kvaudit.backends.cuda_staging import Chunk, FoldLane, Staging
+from kvaudit.backends.cuda_staging import Buffer, Staging
 from kvaudit.kernels.cuda_module import SIMULATED, cuda
 
 pytestmark = [
@@ -20,65 +20,50 @@ pytestmark = [
 PATIENCE_S = 30
 
 
-def test_rows_of_a_chunk_arrive_on_the_device() -> None:
-    chunk, stream = Chunk(64), cuda.stream()
-    for num_rows in (8, 3):
-        chunk.rows(num_rows, 8)[...] = np.arange(num_rows * 8).reshape(num_rows, 8) + num_rows
-        twin = chunk.upload(num_rows, 8, stream=stream)
-        chunk.record_use(stream)
-        chunk.wait()
-        np.testing.assert_array_equal(twin.copy_to_host(), chunk.rows(num_rows, 8))
+def test_bytes_of_a_buffer_arrive_on_the_device_and_are_seen_as_rows_and_words() -> None:
+    buffer, stream = Buffer(1024), cuda.stream()
+    for num_bytes in (1024, 40):
+        buffer.host[:num_bytes] = np.arange(num_bytes) % 251 + num_bytes % 3
+        buffer.upload(num_bytes, stream=stream)
+        buffer.record_use(stream)
+        buffer.wait()
+        rows = buffer.rows(10, 3, 7).copy_to_host()
+        np.testing.assert_array_equal(rows, buffer.host[10:31].reshape(3, 7))
+        words = buffer.words.copy_to_host()[: num_bytes // 8]
+        np.testing.assert_array_equal(words, buffer.host[:num_bytes].view(np.uint64))
+    assert buffer.device_bytes == 1024 + 64
 
 
-def test_chunks_take_turns() -> None:
-    staging, never = Staging(chunk_bytes=8, num_chunks=3), threading.Event()
+def test_buffers_take_turns() -> None:
+    staging, never = Staging(buffer_bytes=1024, num_buffers=3), threading.Event()
     first, second = staging.take(never), staging.take(never)
     staging.give_back(second)
     staging.give_back(first)
     third, *again = (staging.take(never) for _ in range(3))
     assert third not in (first, second)
     assert again == [second, first]
-    assert staging.device_bytes == 24
+    assert staging.device_bytes == 3 * (1024 + 64)
 
 
-def test_whoever_waits_for_a_chunk_gets_the_next_one_that_is_given_back() -> None:
-    staging, never = Staging(chunk_bytes=8, num_chunks=1), threading.Event()
-    chunk, taken = staging.take(never), []
+def test_whoever_waits_for_a_buffer_gets_the_next_one_that_is_given_back() -> None:
+    staging, never = Staging(buffer_bytes=1024, num_buffers=1), threading.Event()
+    buffer, taken = staging.take(never), []
     waiting = threading.Thread(target=lambda: taken.append(staging.take(never)))
     waiting.start()
-    staging.give_back(chunk)
+    staging.give_back(buffer)
     waiting.join(PATIENCE_S)
-    assert taken == [chunk]
+    assert taken == [buffer]
 
 
 def test_whoever_has_stopped_waits_no_more_and_takes_none() -> None:
-    staging, stopped = Staging(chunk_bytes=8, num_chunks=1), threading.Event()
-    chunk, taken = staging.take(stopped), []
+    staging, stopped = Staging(buffer_bytes=1024, num_buffers=1), threading.Event()
+    buffer, taken = staging.take(stopped), []
     waiting = threading.Thread(target=lambda: taken.append(staging.take(stopped)))
     waiting.start()
     stopped.set()
     staging.wake()
     waiting.join(PATIENCE_S)
     assert taken == [None]
-    staging.give_back(chunk)
+    staging.give_back(buffer)
     assert staging.take(stopped) is None
-    assert staging.take(threading.Event()) is chunk
-
-
-def test_a_lane_keeps_its_memory_from_column_to_column() -> None:
-    lane = FoldLane()
-    hashes, slots = lane.hashes(5), lane.slots(4)
-    assert lane.hashes(5) is hashes
-    assert lane.slots(3) is slots
-    np.testing.assert_array_equal(slots.copy_to_host(), np.arange(4))
-    assert lane.num_bytes == 72
-    np.testing.assert_array_equal(lane.slots(9).copy_to_host(), np.arange(9))
-    assert lane.hashes(2).shape[0] == 2
-    assert lane.num_bytes == 88
-
-
-def test_hashes_return_as_they_are_on_the_device() -> None:
-    lane = FoldLane()
-    hashes = lane.hashes(3)
-    hashes.copy_to_device(np.array([1, 2**63, 3], dtype=np.uint64))
-    assert lane.returned(hashes).tolist() == [1, 2**63, 3]
+    assert staging.take(threading.Event()) is buffer

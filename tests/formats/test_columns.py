@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -195,6 +196,51 @@ def test_a_file_without_digests_has_nothing_to_check(tmp_path):
     windows = list(read_file(path).kv["kv.k.0"].windows())
     windows[0].check()
     assert windows[0].data.tobytes() == b"abcdef"
+    assert windows[0].digested.content.tobytes() == b"abcdef"
+    assert windows[0].digested.digests.size == 0
+
+
+@pytest.mark.parametrize("row_bytes", [7, 384, 3000])
+@pytest.mark.parametrize("batch_rows", [None, 11])
+@pytest.mark.usefixtures("small_chunks")
+def test_windows_show_parts_of_bytes_with_the_digests_that_were_written(
+    tmp_path, row_bytes, batch_rows
+):
+    _, column = written(tmp_path / "a.arrow", 40, row_bytes, batch_rows)
+    for window in column.windows():
+        digested, end = window.digested, window.first_byte + window.data.size
+        seen = digested.content[window.first_byte : end]
+        np.testing.assert_array_equal(seen, window.data.reshape(-1))
+        batch_first = window.first_row // (batch_rows or 40) * (batch_rows or 40)
+        assert digested.content.size == min(batch_rows or 40, 40 - batch_first) * row_bytes
+        assert digested.chunk_bytes == CHUNK
+        expected = digests.chunk_digests(digested.content)
+        assert [f"{word:016x}" for word in digested.digests.tolist()] == expected
+        for chunk in range(len(expected)):
+            digested.prove_chunk(chunk)
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_a_chunk_that_differs_is_named_when_it_is_proven_by_its_number(tmp_path):
+    path = tmp_path / "a.arrow"
+    data, _ = written(path, 40, 384)
+    raw = bytearray(path.read_bytes())
+    raw[raw.index(data.tobytes()) + 5 * CHUNK] ^= 1
+    path.write_bytes(raw)
+    digested = next(read_file(path).kv["kv.k.0"].windows()).digested
+    digested.prove_chunk(4)
+    with pytest.raises(FileCorrupt) as caught:
+        digested.prove_chunk(5)
+    assert (caught.value.path, caught.value.column) == (str(path), "kv.k.0")
+
+
+@pytest.mark.parametrize("text", ["", "0", "-" + "0" * 15, "0" * 17, "G" * 16, "A" * 16, "é" * 8])
+def test_a_digest_that_is_no_digest_differs_from_every_chunk(tmp_path, text):
+    _, column = written(tmp_path / "a.arrow", 40, 24)
+    (batch,) = column.batches
+    spoilt = replace(column, batches=[replace(batch, digests=[text])])
+    with pytest.raises(FileCorrupt):
+        next(spoilt.windows())
 
 
 @pytest.mark.parametrize("bounds", [(0, 40), (0, 0), (3, 9), (9, 33), (39, 40)])
