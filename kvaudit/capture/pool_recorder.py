@@ -17,7 +17,7 @@ from kvaudit.capture.slot_memory import memory_of, overlaps
 from kvaudit.capture.slot_view import GatheredColumn
 from kvaudit.capture.stamps import Chain, PoolStamps
 from kvaudit.capture.tables import SequenceRow, flat_sequences, live_slots
-from kvaudit.constants import NO_SEED, UNKNOWN_LENGTH, UNKNOWN_TOKEN, RealKvHashMode
+from kvaudit.constants import NO_SEED, NO_STEP, UNKNOWN_LENGTH, UNKNOWN_TOKEN, RealKvHashMode
 from kvaudit.core.launch_tag import PoolKind
 from kvaudit.core.layout import SlotRanges
 from kvaudit.core.sequences import SequenceState
@@ -25,6 +25,7 @@ from kvaudit.core.snapshot import DumpMoment, PoolKey, Snapshot
 from kvaudit.errors import ConfigError
 
 NOWHERE = np.empty((0, 2), dtype=np.int64)
+_NO_SLOTS = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -235,6 +236,16 @@ class PoolRecorder:
         at = DumpMoment.MID_STEP if self._pending else DumpMoment.STEP_END
         return self._dump_of(wanted, key=key, content=content, at=at)
 
+    def dump_stamped(self, key: PoolKey, *, content: Content) -> PoolDump:
+        """The pool as it is now, with every slot that was ever stamped.
+
+        A slot may have been copied to for a request that no forward has named yet.
+        """
+        stamped = np.flatnonzero(self._stamps.stamped_step != NO_STEP)
+        wanted = (*self._live.values(), *self._finished)
+        at = DumpMoment.MID_STEP if self._pending else DumpMoment.STEP_END
+        return self._dump_of(wanted, key=key, content=content, at=at, further_slots=stamped)
+
     def take_given_away(self) -> Iterator[PoolDump]:
         """Hand over what was saved, oldest first; each is kept until the next one is asked for."""
         while self._given_away:
@@ -242,10 +253,16 @@ class PoolRecorder:
             self._given_away.popleft()
 
     def _dump_of(
-        self, wanted: Sequence[_Tracked], *, key: PoolKey, content: Content, at: DumpMoment
+        self,
+        wanted: Sequence[_Tracked],
+        *,
+        key: PoolKey,
+        content: Content,
+        at: DumpMoment,
+        further_slots: NDArray[np.int64] = _NO_SLOTS,
     ) -> PoolDump:
         rows = [tracked.row() for tracked in wanted]
-        slots = live_slots(rows, self._views[0].num_slots)
+        slots = np.union1d(live_slots(rows, self._views[0].num_slots), further_slots)
         columns = {view.name: GatheredColumn(view=view, slots=slots) for view in self._views}
         dumped = PoolDump(
             snapshot=Snapshot(

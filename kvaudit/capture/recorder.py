@@ -12,57 +12,40 @@ The engine, or an adapter, calls the recorder around each step:
 
 A finished sequence stays in the dumps for as long as its slots hold it. When a slot is given away,
 its rows are saved first, as they were then, and `dump` writes them as files of their own.
+
+Between `start_trace` and `end_trace` every step goes into a trace too, which `kvaudit replay` runs
+again.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.capture.arguments import check_choice, integer, schema_metadata, text
 from kvaudit.capture.dump import Content, Grain, check_content, sequences_path, write_pair
+from kvaudit.capture.forward_row import (
+    ForwardRow,
+    PoolTables,
+    known_of,
+    rows_by_pool,
+    tables_by_pool,
+)
 from kvaudit.capture.pool_dump import PoolDump
-from kvaudit.capture.pool_recorder import NOWHERE, PoolRecorder, PoolRow, RecordedPool
-from kvaudit.capture.tables import integers, token_ids
-from kvaudit.constants import UNKNOWN_LENGTH
-from kvaudit.core.snapshot import PoolKey
+from kvaudit.capture.pool_recorder import NOWHERE, PoolRecorder, RecordedPool
+from kvaudit.capture.run_trace import RunTrace
+from kvaudit.core.snapshot import DumpMoment, PoolKey
 from kvaudit.errors import ConfigError
 from kvaudit.formats.pairing_key import file_stem
 
 __all__ = ["ForwardRow", "RecordedPool", "Recorder"]
 
 _NO_SLOTS = np.empty(0, dtype=np.int64)
-
-SlotTable: TypeAlias = Sequence[int] | NDArray[np.int64]
-PoolTables: TypeAlias = SlotTable | Mapping[str, SlotTable]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ForwardRow:
-    """One request's part of a forward.
-
-    Fields:
-        request_id: the request.
-        positions: positions whose KV the forward writes.
-        tokens: the tokens run at them, len(positions) of them.
-        slots: the request's table as it is now: the slot of each position it can still read, up to
-            the last one of this forward; by pool name where there are several pools.
-        known_tokens: prompt and output from position 0 on; None = the tokens that were run.
-        prompt_len: prompt tokens; -1 = unknown.
-    """
-
-    request_id: str
-    positions: range
-    tokens: Sequence[int]
-    slots: PoolTables
-    known_tokens: Sequence[int] | None = None
-    prompt_len: int = UNKNOWN_LENGTH
 
 
 class Recorder:
@@ -94,6 +77,7 @@ class Recorder:
         self._lock = threading.RLock()
         self._pools: dict[str, tuple[RecordedPool, PoolRecorder]] = {}
         self._step = 0
+        self._trace: RunTrace | None = None
 
     @property
     def step(self) -> int:
@@ -113,13 +97,22 @@ class Recorder:
                 *(recorder.live_requests for _, recorder in self._pools.values())
             )
 
+    @property
+    def is_tracing(self) -> bool:
+        """Whether a trace is being written."""
+        return self._trace is not None
+
     def attach(self, pools: Sequence[RecordedPool]) -> None:
         """Follow these pools, from a blank state.
 
         Raises:
-            ConfigError: there is none, two share a name or the name of their files, or a layout
-                does not fit its tensors.
+            ConfigError: there is none, two share a name or the name of their files, a layout does
+                not fit its tensors, or a trace of other pools has not ended.
         """
+        if self._trace is not None:
+            raise ConfigError(
+                "attach: a trace follows the pools of before", hint="call end_trace first"
+            )
         names = {pool.name for pool in pools}
         stems = {file_stem(self._key(pool)) for pool in pools}
         if not pools or len(names) < len(pools) or len(stems) < len(pools):
@@ -136,7 +129,7 @@ class Recorder:
     def before_forward(self, rows: Sequence[ForwardRow]) -> None:
         """Begin a step: note what its forward will write, and save what it overwrites."""
         with self._lock:
-            pool_rows = {name: [self._pool_row(row, name) for row in rows] for name in self._pools}
+            pool_rows = rows_by_pool(rows, self._pools)
             memory = self._memory_of(
                 {
                     name: np.concatenate([_NO_SLOTS, *(row.chain().slots for row in its_rows)])
@@ -147,12 +140,22 @@ class Recorder:
                 elsewhere = _all_but(name, memory)
                 recorder.before_forward(pool_rows[name], self._key(pool), elsewhere=elsewhere)
             self._step += 1
+            if self._trace is not None:
+                self._trace.before_forward(pool_rows)
 
     def after_forward(self) -> None:
-        """Stamp what the forward wrote. Its kernels must have finished."""
+        """Stamp what the forward wrote. Its kernels must have finished.
+
+        Raises:
+            FileUnwritable: the trace, or a snapshot that it is due, cannot be written.
+        """
         with self._lock:
             for _, recorder in self._pools.values():
                 recorder.after_forward(self._step)
+            if self._trace is not None:
+                self._trace.after_forward(self._step)
+                if self._trace.is_digest_due(self._step):
+                    self.dump(self._trace.folder_of(self._step), content="digests")
 
     def update(
         self,
@@ -175,19 +178,23 @@ class Recorder:
             ConfigError: a slot is outside its pool, or the table is longer than kv_len.
         """
         with self._lock:
+            tables = None if slots is None else tables_by_pool(slots, self._pools)
+            known = None if known_tokens is None else known_of(known_tokens, request_id)
             for name, (_, recorder) in self._pools.items():
                 recorder.update(
                     request_id,
-                    known_tokens=_known(known_tokens, request_id),
-                    slots=None if slots is None else self._table(slots, name),
+                    known_tokens=known,
+                    slots=None if tables is None else tables[name],
                     kv_len=kv_len,
                 )
+            if self._trace is not None:
+                self._trace.update(request_id, slots=tables, kv_len=kv_len)
 
     def copy_slots(self, src: PoolTables, dst: PoolTables) -> None:
         """The engine is about to copy slots src to dst, pair by pair."""
         with self._lock:
-            sources = {name: self._table(src, name) for name in self._pools}
-            targets = {name: self._table(dst, name) for name in self._pools}
+            sources = tables_by_pool(src, self._pools)
+            targets = tables_by_pool(dst, self._pools)
             memory = self._memory_of(targets)
             for name, (pool, recorder) in self._pools.items():
                 if len(sources[name]) != len(targets[name]):
@@ -202,12 +209,88 @@ class Recorder:
                     key=self._key(pool),
                     elsewhere=_all_but(name, memory),
                 )
+            if self._trace is not None:
+                self._trace.copy_slots(sources, targets)
 
     def forget(self, request_id: str) -> None:
         """The engine is done with a request: from now on its slots may be given away."""
         with self._lock:
             for _, recorder in self._pools.values():
                 recorder.forget(request_id)
+            if self._trace is not None:
+                self._trace.forget(request_id)
+
+    def start_trace(self, directory: str | Path, *, digests_every: int = 0) -> None:
+        """Write down what the engine does from now on, at the end of a step, until `end_trace`.
+
+        The folder gets a snapshot of this step, with every slot that was ever stamped, and a dump
+        of the last one, each in a folder such as `step-000120`; and when the trace ends, for each
+        pool, the trace itself and the recorder's counters: `full.plan.arrow`, `full.state.arrow`.
+
+        Args:
+            directory: the folder; it is made.
+            digests_every: steps from one snapshot of digests to the next; 0 = none.
+
+        Raises:
+            ConfigError: no pool is attached, a trace runs already, or a forward does.
+            FileUnwritable: a file or its folder cannot be written.
+        """
+        every = integer(digests_every, "digests_every", at_least=0)
+        with self._lock:
+            held = {
+                name: recorder.dump_stamped(self._key(pool), content=self._content)
+                for name, (pool, recorder) in self._pools.items()
+            }
+            if self._trace is not None or not held:
+                raise ConfigError(
+                    f"start_trace: {'a trace runs' if held else 'no pool is attached'}",
+                    hint="call end_trace first" if held else "call attach first",
+                )
+            if any(dumped.snapshot.at is DumpMoment.MID_STEP for dumped in held.values()):
+                raise ConfigError(
+                    "start_trace: a forward is running", hint="call it where a step ends"
+                )
+            trace = RunTrace(
+                Path(directory),
+                held,
+                step=self._step,
+                digests_every=every,
+                metadata=self._metadata,
+            )
+            try:
+                for dumped in held.values():
+                    self._write(trace.folder_of(self._step), dumped, "slot")
+            except BaseException:
+                trace.abandon()
+                raise
+            self._trace = trace
+
+    def end_trace(self) -> list[Path]:
+        """Write the trace and a snapshot of what the pools hold now.
+
+        Returns:
+            the files written.
+
+        Raises:
+            ConfigError: no trace runs.
+            FileUnwritable: a file cannot be written; the trace has ended all the same.
+        """
+        with self._lock:
+            trace, self._trace = self._trace, None
+            if trace is None:
+                raise ConfigError("end_trace: no trace runs", hint="call start_trace first")
+            try:
+                snapshots = self.dump(trace.folder_of(self._step))
+                return [*trace.close(), *snapshots]
+            finally:
+                trace.abandon()
+
+    def abandon_trace(self) -> None:
+        """End the trace, if one runs, without its files: what it would have said is not whole."""
+        with self._lock:
+            trace, self._trace = self._trace, None
+            if trace is not None:
+                trace.abandon()
 
     def dump(
         self,
@@ -279,36 +362,6 @@ class Recorder:
         return {
             name: self._pools[name][1].memory_of(its_slots) for name, its_slots in slots.items()
         }
-
-    def _pool_row(self, row: ForwardRow, pool_name: str) -> PoolRow:
-        if row.positions.step != 1 or len(row.positions) != len(row.tokens):
-            raise ConfigError(
-                f"{row.request_id}: {len(row.tokens)} tokens for {row.positions}",
-                hint="give one token a position, and consecutive positions",
-            )
-        if text(row.request_id, "request_id") != row.request_id:
-            raise ConfigError(f"request_id: {row.request_id!r}", hint="name requests by strings")
-        return PoolRow(
-            request_id=row.request_id,
-            positions=row.positions,
-            tokens=token_ids(row.tokens, f"{row.request_id}: tokens"),
-            slots=self._table(row.slots, pool_name),
-            known_tokens=_known(row.known_tokens, row.request_id),
-            prompt_len=integer(row.prompt_len, "prompt_len", at_least=UNKNOWN_LENGTH),
-        )
-
-    def _table(self, slots: PoolTables, pool_name: str) -> NDArray[np.int64]:
-        if isinstance(slots, Mapping):
-            return integers(slots.get(pool_name, ()), f"slots[{pool_name!r}]")
-        if len(self._pools) > 1:
-            raise ConfigError(
-                "slots: one table, but there are several pools", hint="give slots by pool name"
-            )
-        return integers(slots, "slots")
-
-
-def _known(tokens: Sequence[int] | None, request_id: str) -> NDArray[np.int64] | None:
-    return None if tokens is None else token_ids(tokens, f"{request_id}: known_tokens")
 
 
 def _all_but(name: str, memory: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:

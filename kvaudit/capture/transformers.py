@@ -4,6 +4,8 @@
         model.generate_batch(prompts, generation_config=generation_config)
     recorder.dump("dumps")
 
+With `trace="traces/run-1"` the folder gets every step too, for `kvaudit replay`.
+
 What the engine does, and where it is hooked (transformers 5.24):
 
 - `prepare_batch_tensors` fixes the tokens, positions and block tables of a step.
@@ -21,6 +23,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -64,11 +67,13 @@ def record(
     instance: str | None = None,
     rank: int | None = None,
     metadata: Mapping[str, str] | None = None,
+    trace: str | Path | None = None,
+    digests_every: int = 0,
 ) -> Iterator[Recorder]:
     """Record what the model serves through continuous batching within the block.
 
     The recorder keeps the pool alive and can dump after the block, too. It follows one manager:
-    a later one within the block starts it anew.
+    a later one within the block starts it anew, or, with a trace, ends the recording.
 
     Args:
         model: a model with `generate_batch` or `init_continuous_batching`.
@@ -78,9 +83,13 @@ def record(
         instance: the engine process, such as "decode-0".
         rank: the rank of this process.
         metadata: further schema metadata of every file, such as {"model": ...}.
+        trace: the folder of a trace from the manager's first step to the end of the block, as in
+            `Recorder.start_trace`; None = no trace. A recording that fails leaves no trace.
+        digests_every: steps from one snapshot of digests in the trace to the next; 0 = none.
 
     Raises:
-        ConfigError: asynchronous batching or CPU offloading is on.
+        ConfigError: asynchronous batching or CPU offloading is on, or digests_every is no number.
+        FileUnwritable: the trace cannot be written.
         KvauditError: the recording or on_step failed; the engine went on without it. An exception
             of another kind is its cause.
     """
@@ -90,7 +99,9 @@ def record(
     recorder = Recorder(
         content=content, instance=instance, rank=rank, metadata={**engine, **(metadata or {})}
     )
-    recording = _Recording(recorder=recorder, on_step=on_step)
+    recording = _Recording(
+        recorder=recorder, on_step=on_step, trace=trace, digests_every=digests_every
+    )
     recording.hook_model(model)
     try:
         yield recorder
@@ -106,6 +117,8 @@ class _Recording:
     Fields:
         recorder: what is fed.
         on_step: called at the end of each step.
+        trace: the folder of the trace; None = no trace.
+        digests_every: steps between its snapshots of digests.
         processor: the engine's loop that is hooked; None before there is one.
         hooks: the methods replaced on the engine's objects.
         states: requests of the last steps, by name.
@@ -113,6 +126,8 @@ class _Recording:
 
     recorder: Recorder
     on_step: OnStep | None
+    trace: str | Path | None
+    digests_every: int
     processor: ContinuousBatchProcessor | None = None
     hooks: MethodHooks = field(default_factory=MethodHooks)
     states: dict[str, RequestState] = field(default_factory=dict)
@@ -138,10 +153,16 @@ class _Recording:
         self.hooks.replace(model, "init_continuous_batching", hooked)
 
     def end(self) -> None:
-        """Leave the engine as it was."""
+        """Leave the engine as it was, and write the trace."""
         self.hooks.remove()
+        if self.recorder.is_tracing:
+            self.hooks.run(self._end_trace)
+        self.recorder.abandon_trace()
         self.states.clear()
         self.processor = None
+
+    def _end_trace(self) -> None:
+        self.recorder.end_trace()
 
     def raise_failure(self) -> None:
         """Tell the caller what ended the recording early, if anything did."""
@@ -169,6 +190,8 @@ class _Recording:
         self.processor = processor
         self.states.clear()
         self.recorder.attach(recorded_pools(processor.cache))
+        if self.trace is not None:
+            self.recorder.start_trace(self.trace, digests_every=self.digests_every)
         self._around_prepare(processor)
         self.hooks.after(processor.model_runner, "compute_batch", self._stamp)
         self.hooks.after(processor, "update_batch", self._end_step)
