@@ -91,12 +91,8 @@ class PoolTrace:
         self._writer = TraceWriter(path, key=self._key, metadata=metadata)
 
     def before_forward(self, rows: Sequence[PoolRow]) -> None:
-        """What the forward will write. What its tables hold besides becomes an edit."""
+        """What the forward will write."""
         self._pending = [row for row in rows if len(row.slots)]
-        for row in self._pending:
-            start = row.positions.start
-            num_before = max(0, start - row.first_position)
-            self._requests.set_table(row.request_id, row.slots[:num_before], kv_len=start)
 
     def after_forward(self, step: int) -> None:
         """The forward has written: its row is complete.
@@ -189,7 +185,12 @@ class PoolTrace:
         )
 
     def _recorded_forward(self) -> _Forward:
+        """What was written. What the tables hold besides becomes an edit."""
         rows = self._pending
+        for row in rows:
+            start = row.positions.start
+            num_before = max(0, start - row.first_position)
+            self._requests.set_table(row.request_id, row.slots[:num_before], kv_len=start)
         tables = [_written_slots(row) for row in rows]
         lengths = [len(row.positions) for row in rows]
         starts = [row.positions.start for row in rows]

@@ -147,15 +147,14 @@ class Recorder:
         """Stamp what the forward wrote. Its kernels must have finished.
 
         Raises:
-            FileUnwritable: the trace, or a snapshot that it is due, cannot be written.
+            FileUnwritable: the trace cannot be written, and has ended without its files, or a dump
+                of digests cannot that it is due.
         """
         with self._lock:
             for _, recorder in self._pools.values():
                 recorder.after_forward(self._step)
             if self._trace is not None:
-                self._trace.after_forward(self._step)
-                if self._trace.is_digest_due(self._step):
-                    self.dump(self._trace.folder_of(self._step), content="digests")
+                self._write_step(self._trace)
 
     def update(
         self,
@@ -332,6 +331,16 @@ class Recorder:
                     finished = saved.as_digests() if wanted == "digests" else saved
                     files += self._write(directory, finished, digest_grain)
             return files
+
+    def _write_step(self, trace: RunTrace) -> None:
+        try:
+            trace.after_forward(self._step)
+        except BaseException:
+            # Without this step, what follows would be the trace of another run.
+            self.abandon_trace()
+            raise
+        if trace.is_digest_due(self._step):
+            self.dump(trace.folder_of(self._step), content="digests")
 
     def _write(
         self, directory: str | Path, pool_dump: PoolDump, digest_grain: Grain

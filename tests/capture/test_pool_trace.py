@@ -132,6 +132,15 @@ def test_rejected_positions_are_no_part_of_what_stays(traced: Traced) -> None:
     assert (last.freed.request_index.tolist(), last.freed.lens.tolist()) == ([2], [2])
 
 
+def test_a_forward_that_is_given_up_is_no_row(traced: Traced) -> None:
+    traced.trace.before_forward([row("c", range(2), [8, 9])])
+    traced.trace.update("c", slots=int64(8, 9), kv_len=None)
+    traced.forward(8, row("d", range(1), [12]))
+    (step,) = traced.steps()
+    assert (step.step, step.write.request_ids) == (8, ["d"])
+    assert edits_of(step) == [(1, 0, [5, 6])]
+
+
 def test_a_forward_of_another_pool_is_no_row(traced: Traced) -> None:
     traced.forward(7)
     traced.forward(8, row("c", range(1), []))

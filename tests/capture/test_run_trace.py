@@ -14,6 +14,7 @@ from kvaudit.core.canary_state import CanaryState
 from kvaudit.core.coverage import Family
 from kvaudit.core.report import Verdict
 from kvaudit.errors import ConfigError, FileUnwritable
+from kvaudit.formats import trace_writer
 from kvaudit.formats.reader import read_file
 from kvaudit.formats.trace_reader import open_trace
 from tests.helpers.auditing import assert_all_covered, audited
@@ -258,6 +259,32 @@ def test_an_abandoned_trace_leaves_its_first_snapshot_alone(
     assert not engine.recorder.is_tracing
     assert {name.split("/")[0] for name in names(tmp_path)} == {"step-000000"}
     engine.step()
+
+
+def test_a_trace_that_cannot_be_written_ends_and_the_recorder_goes_on(
+    engine: ToyEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_args: object, **_kwargs: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    engine.recorder.start_trace(tmp_path / "trace")
+    engine.join("a", [11, 12])
+    engine.step()
+    monkeypatch.setattr(trace_writer, "MAX_BATCH_STEPS", 1)
+    monkeypatch.setattr(trace_writer.pa, "record_batch", no_room)
+    with pytest.raises(FileUnwritable, match="no space left") as caught:
+        engine.step()
+    assert caught.value.path == str(tmp_path / "trace" / "full.plan.arrow")
+    monkeypatch.undo()
+    assert not engine.recorder.is_tracing
+    assert list((tmp_path / "trace").glob("*.arrow")) == []
+    # The step itself was stamped.
+    engine.computed["a"] += 1
+    engine.tokens["a"].append(7)
+    engine.recorder.update("a", known_tokens=engine.tokens["a"])
+    engine.step()
+    engine.recorder.dump(tmp_path / "dump")
+    assert audited(tmp_path / "dump").verdict is Verdict.CLEAN
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_and_no_trace_runs(
