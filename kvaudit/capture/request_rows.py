@@ -39,7 +39,7 @@ class _Row:
 class RequestRows:
     """Gives requests rows, and collects the edits that bring their rows to the engine's tables.
 
-    A row is given away again only in the step after the one that frees it.
+    A row is given away again only once the changes that free it were taken.
     """
 
     def __init__(self) -> None:

@@ -6,8 +6,8 @@ in these parts, in this order:
 
 1. `edits`: edit i sets positions [positions[i], positions[i] + lens[i]) of row request_index[i].
 2. `freed`: the row's first lens[i] positions stay in memory as a finished sequence, up to the first
-   whose slot is written or copied to later. The row has no slot then, and may be given away in a
-   later step.
+   whose slot is written or copied to later. The row has no slot then, and may be given to another
+   request by a later row of the trace.
 3. `copies`: the records of the source slots replace those of the targets, all read before one is
    written.
 4. `batch`, verify: the plan kernel's rules on the table, with its request_index, prefix_lens and

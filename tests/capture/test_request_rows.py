@@ -65,7 +65,7 @@ def test_a_request_that_is_cut_is_freed_with_what_is_left(rows: RequestRows) -> 
     assert changes(rows) == ([], [(1, 2)])
 
 
-def test_a_freed_row_is_given_away_only_in_a_later_step(rows: RequestRows) -> None:
+def test_a_freed_row_is_given_away_only_after_its_end_was_told(rows: RequestRows) -> None:
     rows.free("a")
     assert rows.index_of("b") == 2
     rows.free("unknown")

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from kvaudit.core.recorded_step import RecordedStep
+from kvaudit.constants import LaunchTag
+from kvaudit.core.plan import PlannedWrite, WritePlan
+from kvaudit.core.recorded_step import RecordedBatch, RecordedStep
 from kvaudit.core.snapshot import PoolKey
 from kvaudit.errors import FileUnwritable, SchemaMismatch, ValuesInvalid
 from kvaudit.formats import trace_writer
@@ -51,6 +56,50 @@ def test_steps_are_let_go_of_in_batches(tmp_path, monkeypatch, limit):
     num_batches = pa.ipc.open_file(path).num_record_batches
     assert num_batches == (3 if limit == "MAX_BATCH_STEPS" else 6)
     assert open_trace(path).extent.num_rows == 6
+
+
+def decode_steps(num_steps: int, num_requests: int = 64) -> Iterator[RecordedStep]:
+    """Requests of 256 positions and more, one token a step each, with names of a usual length."""
+    rows = np.arange(1, num_requests + 1)
+    names = [f"cmpl-{row:032x}" for row in rows.tolist()]
+    for step in range(num_steps):
+        ends = np.full(num_requests, 256 + step)
+        yield RecordedStep(
+            step=step,
+            tags=(LaunchTag.TAIL_K_FULL, LaunchTag.TAIL_V_FULL),
+            batch=RecordedBatch(
+                request_index=rows, prefix_lens=ends, extend_seq_lens=np.ones_like(ends)
+            ),
+            write=PlannedWrite(
+                plan=WritePlan(
+                    write_offsets=np.arange(num_requests + 1),
+                    write_seed_slot_indices=rows * 4096 + ends - 1,
+                    num_valid_reqs=num_requests,
+                ),
+                input_ids=ends % 997,
+                positions=ends,
+                out_cache_loc=rows * 4096 + ends,
+                request_ids=names,
+            ),
+        )
+
+
+def test_ten_thousand_steps_of_64_requests_would_take_less_than_100_mb(tmp_path):
+    path = write_trace(tmp_path / "a.arrow", decode_steps(1000))
+    assert Path(path).stat().st_size < 100e6 / 10
+
+
+def test_a_walk_needs_no_more_memory_the_longer_the_trace(tmp_path):
+    peaks = []
+    for num_steps in (1024, 4096):
+        trace = open_trace(write_trace(tmp_path / "a.arrow", decode_steps(num_steps)))
+        tracemalloc.start()
+        try:
+            assert sum(recorded.step >= 0 for recorded in trace.steps()) == num_steps
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]
 
 
 def test_an_abandoned_trace_leaves_nothing_and_an_older_one_as_it_was(tmp_path):
