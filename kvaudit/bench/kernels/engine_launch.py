@@ -54,11 +54,23 @@ def _fold_slot(source_words, slot_idx, page_size, words_per_token, num_words):
     """The source hash of a slot of the pool, all of whose pages lie one after another."""
     row_words = page_size * words_per_token
     first_word = slot_idx // page_size * row_words + slot_idx % page_size * words_per_token
+    last_word = first_word + num_words
     source_hash = _ZERO
-    for word_idx in range(first_word, first_word + num_words, _PAIR_WORDS):
-        first, second = load_pair(source_words, word_idx)
-        source_hash = splitmix64(source_hash ^ first)
-        source_hash = splitmix64(source_hash ^ second)
+    word_idx = first_word
+    # Four loads are under way together, as a C++ compiler unrolls it.
+    while word_idx + 4 * _PAIR_WORDS <= last_word:
+        a, b = load_pair(source_words, word_idx)
+        c, d = load_pair(source_words, word_idx + _PAIR_WORDS)
+        e, f = load_pair(source_words, word_idx + 2 * _PAIR_WORDS)
+        g, h = load_pair(source_words, word_idx + 3 * _PAIR_WORDS)
+        for word in (a, b, c, d, e, f, g, h):
+            source_hash = splitmix64(source_hash ^ word)
+        word_idx += 4 * _PAIR_WORDS
+    while word_idx < last_word:
+        a, b = load_pair(source_words, word_idx)
+        source_hash = splitmix64(source_hash ^ a)
+        source_hash = splitmix64(source_hash ^ b)
+        word_idx += _PAIR_WORDS
     return source_hash
 
 
@@ -157,15 +169,27 @@ def _engine_write_kernel(
 ):
     num_slots = canary_records.shape[0]
     for req_idx in range(cuda.grid(1), seed_slot_indices.shape[0], cuda.gridsize(1)):
+        first_entry = write_offsets[req_idx]
+        last_entry = write_offsets[req_idx + 1]
+        if first_entry >= last_entry:
+            continue
         seed_slot_idx = seed_slot_indices[req_idx]
         running = slot_hash(canary_records, seed_slot_idx)
         previous = canary_records[seed_slot_idx, _POSITION] if seed_slot_idx >= 0 else _ZERO
-        for entry_idx in range(write_offsets[req_idx], write_offsets[req_idx + 1]):
-            slot_idx = out_cache_loc[entry_idx]
+        # An entry is loaded while the one before it is hashed, as a C++ compiler orders it.
+        next_slot_idx = out_cache_loc[first_entry]
+        next_token = input_ids[first_entry]
+        next_position = positions[first_entry]
+        for entry_idx in range(first_entry, last_entry):
+            slot_idx = next_slot_idx
+            token = next_token
+            position = aux = next_position
+            next_entry = min(entry_idx + 1, last_entry - 1)
+            next_slot_idx = out_cache_loc[next_entry]
+            next_token = input_ids[next_entry]
+            next_position = positions[next_entry]
             if slot_idx < 0:
                 continue
-            token = input_ids[entry_idx]
-            position = aux = positions[entry_idx]
             reasons = _NO_REASONS
             if slot_idx >= num_slots:
                 reasons = _SLOT_OUT_OF_RANGE

@@ -19,7 +19,8 @@ from tests.kernels.implementations import WRAPS
 
 pytestmark = [*ON_DEVICE, WRAPS]
 
-MODES = [(RealKv.NONE, 0), (RealKv.PARTIAL, 16), (RealKv.ALL, 32)]
+# 80 bytes: four loads under way together, and one behind them.
+MODES = [(RealKv.NONE, 0), (RealKv.PARTIAL, 16), (RealKv.ALL, 80)]
 
 
 def _agrees(workload: Workload) -> bool:
@@ -36,21 +37,21 @@ def _agrees(workload: Workload) -> bool:
 
 @pytest.mark.parametrize(("real_kv", "read_bytes"), MODES[1:])
 def test_engine_fold_equals_the_reference(real_kv: RealKv, read_bytes: int) -> None:
-    built = pool(1024, bytes_per_token=32)
+    built = pool(1024, bytes_per_token=80)
     assert _agrees(FoldWorkload(built, real_kv=real_kv, read_bytes=read_bytes))
 
 
 @pytest.mark.parametrize(("real_kv", "read_bytes"), MODES)
 def test_engine_verify_equals_the_reference(real_kv: RealKv, read_bytes: int) -> None:
-    built = pool(1024, bytes_per_token=32)
+    built = pool(1024, bytes_per_token=80)
     assert _agrees(VerifyWorkload.of(built, real_kv=real_kv, read_bytes=read_bytes))
 
 
 @pytest.mark.parametrize(("real_kv", "read_bytes"), MODES)
 def test_engine_write_equals_the_reference(real_kv: RealKv, read_bytes: int) -> None:
-    built = pool(1024, bytes_per_token=32)
+    built = pool(1024, bytes_per_token=80)
     assert _agrees(WriteWorkload.of(built, real_kv=real_kv, read_bytes=read_bytes))
 
 
 def test_engine_plan_equals_the_reference() -> None:
-    assert _agrees(PlanWorkload.of(pool(5000, bytes_per_token=32)))
+    assert _agrees(PlanWorkload.of(pool(5000, bytes_per_token=80)))
