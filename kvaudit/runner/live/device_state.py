@@ -8,7 +8,8 @@ from typing import Final
 
 from kvaudit.backends.torch_module import torch
 from kvaudit.constants import MASK64, NUM_LAUNCH_TAGS, VIOLATION_FIELDS, LaunchTag
-from kvaudit.core.launch_tag import PoolKind
+from kvaudit.core.canary_state import CanaryState
+from kvaudit.core.launch_tag import LaunchPhase, PoolKind, phase_of
 
 _SLOT_RUNS: Final = NUM_LAUNCH_TAGS
 _ENABLED_PLANS: Final = _SLOT_RUNS + NUM_LAUNCH_TAGS
@@ -109,6 +110,25 @@ class CanaryDeviceState:
     def ring_capacity(self) -> int:
         """Rows of the ring."""
         return int(self.violation_ring.shape[0])
+
+    def read(self, *, tags: Sequence[LaunchTag], sweep_passes: int) -> CanaryState:
+        """The ring and the counters of now, as a state file holds them; waits for the device.
+
+        Args:
+            tags: the launch tags that are attached, ascending.
+            sweep_passes: whole sweeps so far.
+        """
+        sample = CounterSample.of(self.words.cpu(), step=0)
+        num_stored = min(sample.violations, self.ring_capacity)
+        return CanaryState(
+            ring=self.violation_ring[:num_stored].cpu().numpy().copy(),
+            violation_write_index=sample.violations,
+            ring_capacity=self.ring_capacity,
+            kernel_run_counters={tag: sample.kernel_runs[tag] for tag in tags},
+            slot_run_counters={tag: sample.slot_runs[tag] for tag in tags},
+            active_tags=tuple(tags),
+            sweep_passes={tag: sweep_passes for tag in tags if phase_of(tag) is LaunchPhase.SWEEP},
+        )
 
     def kernel_run_counter(self, tag: LaunchTag) -> torch.Tensor:
         """The launches of a tag, shape [1], int64."""

@@ -14,9 +14,16 @@ from numpy.typing import NDArray
 from kvaudit.constants import NUM_LAUNCH_TAGS, PADDING_REQUEST, LaunchTag
 from kvaudit.core.launch_tag import PoolKind, pool_kind_of
 from kvaudit.core.ring_row import RingRow
+from kvaudit.errors import ConfigError
+from kvaudit.runner.live.config import CanaryMode
 from kvaudit.runner.live.pool import CanaryPool
 from kvaudit.runner.live.step_inputs import CanaryBatch
-from kvaudit.runner.live.violation_manager import ViolationBatch, log_violations
+from kvaudit.runner.live.violation_manager import (
+    Teller,
+    ViolationBatch,
+    log_violations,
+    raise_violations,
+)
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -120,6 +127,28 @@ class FlightRecorder:
                 len(request.request_indices),
                 self._dumps_left,
             )
+
+
+def teller_of(mode: CanaryMode, *, recorder: FlightRecorder | None, tell: Teller | None) -> Teller:
+    """Who is told of violations in a mode.
+
+    Args:
+        mode: the canary's.
+        recorder: its flight recorder.
+        tell: who is told instead; None = as the mode says.
+
+    Raises:
+        ConfigError: mode dump without a recorder, a recorder without it, or both told at once.
+    """
+    is_dump = mode is CanaryMode.DUMP
+    if is_dump is (recorder is None) or (is_dump and tell is not None):
+        raise ConfigError(
+            f"mode is {mode}, flight_recorder is {recorder} and tell is {tell}",
+            hint="mode dump, and it alone, takes a flight_recorder, and then no tell",
+        )
+    if recorder is not None:
+        return recorder.tell
+    return tell or (raise_violations if mode is CanaryMode.RAISE else log_violations)
 
 
 def _dump_request(

@@ -7,24 +7,20 @@ from types import TracebackType
 from typing import Final, Self
 
 from kvaudit.constants import LaunchTag
+from kvaudit.core.canary_state import CanaryState
 from kvaudit.core.launch_tag import LaunchPhase, phase_of
 from kvaudit.errors import ConfigError
 from kvaudit.runner.live.batch_buffers import BatchBuffers
 from kvaudit.runner.live.config import CanaryConfig, CanaryMode
 from kvaudit.runner.live.device_state import CanaryDeviceState
-from kvaudit.runner.live.flight_recorder import FlightRecorder
+from kvaudit.runner.live.flight_recorder import FlightRecorder, teller_of
 from kvaudit.runner.live.health_checker import KernelRunCounterHealthChecker
 from kvaudit.runner.live.pool import CanaryPool
 from kvaudit.runner.live.stats_logger import PeriodicCanaryStatsLogger
 from kvaudit.runner.live.step_inputs import CanaryBatch, PlannedStep
 from kvaudit.runner.live.step_launcher import StepLauncher
 from kvaudit.runner.live.sweep_orchestrator import CachedPrefixes, SweepOrchestrator
-from kvaudit.runner.live.violation_manager import (
-    Teller,
-    ViolationManager,
-    log_violations,
-    raise_violations,
-)
+from kvaudit.runner.live.violation_manager import Teller, ViolationManager
 
 # What a step does, in this order; verify and write come launch by launch. The forward is the
 # engine's: the canary runs before and after it.
@@ -80,6 +76,7 @@ class CanaryManager:
         tell: Teller | None = None,
     ) -> None:
         self._config = config
+        self._state = state
         self._pools = tuple(pools)
         self._launcher = StepLauncher(pools, state=state)
         self._buffers = _buffers_of(config, pools=pools, state=state)
@@ -88,15 +85,16 @@ class CanaryManager:
         self._violations = ViolationManager(
             state,
             every_n_steps=config.violation_check_every_n_steps,
-            tell=_teller_of(config.mode, recorder=flight_recorder, tell=tell),
+            tell=teller_of(config.mode, recorder=flight_recorder, tell=tell),
         )
         self._health = KernelRunCounterHealthChecker(
             state,
             every_n_steps=config.health_check_every_n_steps,
             warm_up_steps=config.health_check_warm_up_steps,
         )
+        self._tags = _attached_tags(pools, sweeps=self._sweep is not None)
         self._statistics = PeriodicCanaryStatsLogger(
-            state, every_n_steps=config.stats_print_every_n_steps, tags=self._attached_tags()
+            state, every_n_steps=config.stats_print_every_n_steps, tags=self._tags
         )
         self._step = 0
         self._batch: CanaryBatch | None = None
@@ -110,6 +108,10 @@ class CanaryManager:
     def sweep_passes(self) -> int:
         """Whole sweeps done."""
         return 0 if self._sweep is None else self._sweep.passes
+
+    def read_state(self) -> CanaryState:
+        """The ring and the counters of now; waits for the device."""
+        return self._state.read(tags=self._tags, sweep_passes=self.sweep_passes)
 
     def begin_step(self, batch: CanaryBatch) -> None:
         """Plan a batch and launch what comes before its forward.
@@ -197,18 +199,19 @@ class CanaryManager:
     def _is_off(self) -> bool:
         return self._config.mode is CanaryMode.NONE
 
-    def _attached_tags(self) -> list[LaunchTag]:
-        """The tags that can run: sweeps only where there are any."""
-        return sorted(
-            endpoint.tag
-            for pool in self._pools
-            for endpoint in pool.endpoints
-            if self._sweep is not None or phase_of(endpoint.tag) is not LaunchPhase.SWEEP
-        )
-
     def _dump(self) -> None:
         if self._recorder is not None:
             self._recorder.step(self._step, batch=self._batch, pools=self._pools)
+
+
+def _attached_tags(pools: Sequence[CanaryPool], *, sweeps: bool) -> list[LaunchTag]:
+    """The tags that can run, ascending: those of sweeps only where there are any."""
+    return sorted(
+        endpoint.tag
+        for pool in pools
+        for endpoint in pool.endpoints
+        if sweeps or phase_of(endpoint.tag) is not LaunchPhase.SWEEP
+    )
 
 
 def _buffers_of(
@@ -237,15 +240,3 @@ def _sweep_of(
             hint="say what the engine caches, or set sweep_interval to 0",
         )
     return SweepOrchestrator(pools, cached_prefixes=cached_prefixes, config=config)
-
-
-def _teller_of(mode: CanaryMode, *, recorder: FlightRecorder | None, tell: Teller | None) -> Teller:
-    is_dump = mode is CanaryMode.DUMP
-    if is_dump is (recorder is None) or (is_dump and tell is not None):
-        raise ConfigError(
-            f"mode is {mode}, flight_recorder is {recorder} and tell is {tell}",
-            hint="mode dump, and it alone, takes a flight_recorder, and then no tell",
-        )
-    if recorder is not None:
-        return recorder.tell
-    return tell or (raise_violations if mode is CanaryMode.RAISE else log_violations)

@@ -12,10 +12,19 @@ import torch
 from kvaudit.constants import FailReason, LaunchTag
 from kvaudit.core.launch_tag import PoolKind
 from kvaudit.core.ring_row import RingRow
-from kvaudit.errors import FileUnwritable
-from kvaudit.runner.live.config import CanaryConfig
-from kvaudit.runner.live.flight_recorder import DumpCause, DumpRequest, FlightRecorder
-from kvaudit.runner.live.violation_manager import ViolationBatch
+from kvaudit.errors import ConfigError, FileUnwritable
+from kvaudit.runner.live.config import CanaryConfig, CanaryMode
+from kvaudit.runner.live.flight_recorder import (
+    DumpCause,
+    DumpRequest,
+    FlightRecorder,
+    teller_of,
+)
+from kvaudit.runner.live.violation_manager import (
+    ViolationBatch,
+    log_violations,
+    raise_violations,
+)
 from tests.helpers.live_engine import PAGE_SIZE, LiveEngine
 
 
@@ -176,3 +185,22 @@ def test_steps_that_came_planned_have_rows_and_neighbours_alone() -> None:
     (dump,) = recording.dumps
     assert dump.request_indices == []
     assert dump.slots[PoolKind.FULL].tolist() == list(range(4, 10))
+
+
+def test_each_mode_tells_whom_its_name_says_and_a_teller_takes_their_place() -> None:
+    assert teller_of(CanaryMode.LOG, recorder=None, tell=None) is log_violations
+    assert teller_of(CanaryMode.RAISE, recorder=None, tell=None) is raise_violations
+    assert teller_of(CanaryMode.RAISE, recorder=None, tell=print) is print
+    recorder = Recording().recorder
+    assert teller_of(CanaryMode.DUMP, recorder=recorder, tell=None) == recorder.tell
+
+
+def test_a_dump_that_would_not_be_taken_is_refused() -> None:
+    recorder = Recording().recorder
+    for mode, given, tell in (
+        (CanaryMode.DUMP, None, None),
+        (CanaryMode.LOG, recorder, None),
+        (CanaryMode.DUMP, recorder, print),
+    ):
+        with pytest.raises(ConfigError):
+            teller_of(mode, recorder=given, tell=tell)

@@ -268,6 +268,35 @@ def test_v_buffers_that_are_never_stamped_are_no_stall() -> None:
             engine.manager.end_step()
 
 
+def test_the_state_of_now_is_read_with_the_rows_that_were_stored() -> None:
+    engine = LiveEngine(
+        replace(QUIET, ring_capacity=2, sweep_interval=2),
+        halves=(KvHalf.K, KvHalf.V),
+        cached_prefixes=_cached_by(lambda: engine),
+    )
+    engine.run(4)
+    slot = engine.overwrite(1, 1)
+    engine.run(3)
+    state = engine.manager.read_state()
+    assert state.active_tags == tuple(LaunchTag)[:6]
+    assert state.kernel_run_counters[LaunchTag.TAIL_V_FULL] == 14
+    assert state.kernel_run_counters[LaunchTag.SWEEP_K_FULL] == 3
+    assert state.sweep_passes == {LaunchTag.SWEEP_K_FULL: 3, LaunchTag.SWEEP_V_FULL: 3}
+    assert state.is_overflown
+    assert state.ring.shape == (2, 8)
+    assert slot in state.ring[:, 1]
+    engine.state.violation_ring.zero_()
+    assert slot in state.ring[:, 1]
+
+
+def test_a_state_without_a_violation_has_no_row() -> None:
+    engine = LiveEngine(QUIET)
+    engine.run(2)
+    state = engine.manager.read_state()
+    assert state.ring.shape == (0, 8)
+    assert state.active_tags == (LaunchTag.HEAD_K_FULL, LaunchTag.TAIL_K_FULL)
+
+
 def test_an_alarm_of_one_observer_leaves_the_others_their_step(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
