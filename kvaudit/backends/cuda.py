@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import fields
+from functools import wraps
 from queue import SimpleQueue
 from typing import Any
 
@@ -21,7 +22,7 @@ from kvaudit.backends.cuda_staging import Staging
 from kvaudit.backends.device_arrays import DeviceArrays
 from kvaudit.backends.fold_lane import FoldLane
 from kvaudit.backends.kernel_backend import KernelBackend
-from kvaudit.backends.kernel_set import kernel_set
+from kvaudit.backends.kernel_set import KernelSet, kernel_set
 from kvaudit.backends.shipments import (
     compare_digests,
     largest_shipment,
@@ -52,8 +53,22 @@ _KERNELS = (
 _NUM_LANES = 2
 # Of rows wider than a buffer takes: one is filled, one is folded.
 _NUM_WIDE_BUFFERS = 2
-# The simulator puts its own `cuda` into a kernel's module for as long as a launch takes.
-_launching = threading.Lock() if SIMULATED else nullcontext()
+# numba-cuda breaks where two threads load a kernel at once, and its simulator where they launch one.
+_launching = threading.Lock()
+
+
+def _in_turn(launch: Callable[..., None]) -> Callable[..., None]:
+    """A launcher that one thread of the process is in at a time."""
+
+    @wraps(launch)
+    def launch_alone(*arguments: Any) -> None:  # noqa: ANN401 - the contract's
+        with _launching:
+            launch(*arguments)
+
+    return launch_alone
+
+
+_launch_digest = _in_turn(digest_kernels.launch_digest)
 
 
 class CudaBackend(KernelBackend):
@@ -75,7 +90,9 @@ class CudaBackend(KernelBackend):
     max_folds = _NUM_LANES
 
     def __init__(self, *, device: str, device_idx: int | None = None) -> None:
-        super().__init__(replace(kernel_set("numba_cuda"), launch_write=host_write.launch_write))
+        kernels = kernel_set("numba_cuda")
+        on_device = {each.name: _in_turn(getattr(kernels, each.name)) for each in fields(kernels)}
+        super().__init__(KernelSet(**on_device | {"launch_write": host_write.launch_write}))
         self.device = device
         self._calling = threading.Lock()
         self._arrays = DeviceArrays()
@@ -120,7 +137,7 @@ class CudaBackend(KernelBackend):
             words = self._to_kernels(np.zeros(numbers.BLOCK_WORDS, dtype=np.uint64))
             lanes = self._to_kernels(np.zeros(numbers.LANES, dtype=np.uint64))
             digests = self._to_kernels(np.zeros(1, dtype=np.uint64))
-            digest_kernels.launch_digest(words, digests, lanes, words.nbytes)
+            _launch_digest(words, digests, lanes, words.nbytes)
 
     def keeps_code(self) -> bool:
         """Whether there is a folder for compiled code; see `core.backend`."""
@@ -128,7 +145,7 @@ class CudaBackend(KernelBackend):
 
     @contextmanager
     def _on_device(self) -> Iterator[None]:
-        with self._calling, self._current_device(), _launching, on_stream(self._stream):
+        with self._calling, self._current_device(), on_stream(self._stream):
             self._arrays.rewind()
             yield
 
@@ -180,9 +197,9 @@ class CudaBackend(KernelBackend):
             buffer.upload(shipment.content.size, stream=lane.stream)
             source_bytes = buffer.rows(shipment.first_byte, shipment.num_rows, row_bytes)
             hashes = lane.hashes(load.first_row, load.first_row + shipment.num_rows)
-            with _launching, on_stream(lane.stream):
+            with on_stream(lane.stream):
                 if load.digests is not None:
-                    digest_kernels.launch_digest(
+                    _launch_digest(
                         buffer.words, load.digests, buffer.block_sums, shipment.chunk_bytes
                     )
                 self._kernels.launch_fold(
