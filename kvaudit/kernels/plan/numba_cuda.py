@@ -28,8 +28,9 @@ _NO_EXPECTED_TOKEN = np.int64(constants.NO_EXPECTED_TOKEN)
 _OUT_OF_TABLE_SLOT = np.int64(constants.OUT_OF_TABLE_SLOT)
 _PADDING_REQUEST = constants.PADDING_REQUEST
 _ZERO = np.int64(0)
-# Two counts a thread.
-_SCAN_BYTES = 2 * BLOCK_THREADS * np.dtype(np.int64).itemsize
+# One block scans all rows: a large one, since its trips follow one another. Two counts a thread.
+_SCAN_THREADS = BLOCK_THREADS if SIMULATED else 1024
+_SCAN_BYTES = 2 * _SCAN_THREADS * np.dtype(np.int64).itemsize
 # Entries that share a search for their rows: several a thread, so that the search costs little.
 _ENTRIES_PER_THREAD = 2 if SIMULATED else 8
 _TILE_ENTRIES = _ENTRIES_PER_THREAD * BLOCK_THREADS
@@ -65,7 +66,7 @@ def _row_of_entry(row_starts, first_row, end_row, entry_idx):
 def _scan_block(counts, thread_idx):
     """Replace each count by the sum up to and with it; every thread of the block takes part."""
     distance = 1
-    while distance < BLOCK_THREADS:
+    while distance < _SCAN_THREADS:
         before = counts[thread_idx - distance] if thread_idx >= distance else _ZERO
         cuda.syncthreads()
         counts[thread_idx] += before
@@ -94,13 +95,13 @@ def _plan_scan_kernel(
     if cuda.blockIdx.x > 0:
         return
     shared = cuda.shared.array(0, types.int64)
-    verify_counts = shared[:BLOCK_THREADS]
-    write_counts = shared[BLOCK_THREADS:]
+    verify_counts = shared[:_SCAN_THREADS]
+    write_counts = shared[_SCAN_THREADS:]
     thread_idx = cuda.threadIdx.x
     num_rows = req_pool_indices.shape[0]
     verify_total = _ZERO
     write_total = _ZERO
-    for first_row in range(0, num_rows, BLOCK_THREADS):
+    for first_row in range(0, num_rows, _SCAN_THREADS):
         row_idx = first_row + thread_idx
         verify_count = _ZERO
         write_count = _ZERO
@@ -118,8 +119,8 @@ def _plan_scan_kernel(
         if row_idx < num_rows:
             verify_starts[row_idx] = verify_total + _sum_before(verify_counts, thread_idx)
             write_offsets[row_idx] = write_total + _sum_before(write_counts, thread_idx)
-        verify_total += verify_counts[BLOCK_THREADS - 1]
-        write_total += write_counts[BLOCK_THREADS - 1]
+        verify_total += verify_counts[_SCAN_THREADS - 1]
+        write_total += write_counts[_SCAN_THREADS - 1]
         cuda.syncthreads()
     if thread_idx == 0:
         fits = verify_total <= verify_capacity
@@ -284,6 +285,7 @@ def launch_plan(
             swa_window_size,
         ),
         num_items=1,
+        block_threads=_SCAN_THREADS,
         shared_bytes=_SCAN_BYTES,
     )
     launch(
