@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from kvaudit.formats.ragged import raw_offsets
 from kvaudit.formats.schema import DIGESTS_KEY, type_word
+from kvaudit.kernels.row_threads import drain
 
 CHUNK_BYTES: Final = 4 << 20
 
@@ -39,11 +40,16 @@ def digest(content: memoryview | bytes) -> str:
 
 
 def chunk_digests(content: NDArray[np.uint8]) -> list[str]:
-    """Digests of each CHUNK_BYTES of a contiguous array, shape [num_bytes], uint8."""
-    return [
-        digest(content[first : first + CHUNK_BYTES].data)
-        for first in range(0, content.size, CHUNK_BYTES)
-    ]
+    """Digests of each CHUNK_BYTES of a contiguous array, shape [num_bytes], uint8; on all cores."""
+    firsts = range(0, content.size, CHUNK_BYTES)
+    words = [""] * len(firsts)
+
+    def hash_chunk(number: int) -> None:
+        first = firsts[number]
+        words[number] = digest(content[first : first + CHUNK_BYTES].data)
+
+    drain(iter(range(len(firsts))), hash_chunk, max_threads=len(firsts))
+    return words
 
 
 def value_bytes(array: pa.Array) -> NDArray[np.uint8]:

@@ -12,6 +12,7 @@ import xxhash
 from kvaudit.formats import digests
 from kvaudit.formats.digests import CHUNK_BYTES, column_digests, digest, has_digest, schema_digest
 from kvaudit.formats.snapshot_writer import write_snapshot
+from kvaudit.kernels import row_threads
 from tests.helpers.arrow_files import snapshot
 
 INT64_LIST = pa.list_(pa.int64())
@@ -137,3 +138,13 @@ def test_hashing_runs_beside_python():
         turns += 1
     thread.join()
     assert turns > 100
+
+
+@pytest.mark.parametrize("num_threads", [1, 3])
+def test_chunks_have_their_digests_in_order_on_any_number_of_cores(monkeypatch, num_threads):
+    monkeypatch.setattr(row_threads, "num_threads", lambda: num_threads)
+    monkeypatch.setattr(digests, "CHUNK_BYTES", 16)
+    content = np.random.default_rng(0).integers(0, 256, 1000, dtype=np.uint8)
+    expected = [digest(content[first : first + 16].data) for first in range(0, 1000, 16)]
+    assert digests.chunk_digests(content) == expected
+    assert digests.chunk_digests(content[:0]) == []
