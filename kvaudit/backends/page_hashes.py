@@ -27,42 +27,55 @@ def page_hashes(
     Returns:
         for each column shape [pages], int64.
     """
-    if not slot_hashes:
-        return []
-    together = torch.from_numpy(np.stack(slot_hashes))
-    folded = fold_pages(together, rows_per_page, chosen=device_kernels(together.device))
-    return list(folded.numpy())
+    host = torch.device("cpu")
+    by_page, chosen = PageFold(rows_per_page, host), device_kernels(host)
+    # One after another: what one column's slots take is then in a core's cache.
+    return [
+        by_page.fold(torch.from_numpy(column)[None], chosen)[0].numpy() for column in slot_hashes
+    ]
 
 
-def fold_pages(
-    slot_hashes: torch.Tensor,
-    rows_per_page: NDArray[np.int64],
-    *,
-    chosen: LaunchKernels,
-) -> torch.Tensor:
-    """The pages' hashes of all columns, on the device of the slots' hashes.
+class PageFold:
+    """Combines the hashes of pages' slots, on a device.
 
     The first slots of all pages are combined at once, then the second ones, and so on.
 
     Args:
-        slot_hashes: shape [columns, n], int64.
         rows_per_page: how many consecutive slots are a page's, shape [pages], int64, above 0.
-        chosen: the launchers, and how tensors become their arrays.
-
-    Returns:
-        shape [columns, pages], int64.
+        device: where the slots' hashes are.
     """
-    device = slot_hashes.device
-    firsts = np.cumsum(rows_per_page) - rows_per_page
-    hashes = torch.zeros((len(slot_hashes), len(rows_per_page)), dtype=torch.int64, device=device)
-    for slot_in_page in range(int(rows_per_page.max(initial=0))):
-        pages = np.flatnonzero(rows_per_page > slot_in_page)
-        slots = torch.from_numpy(firsts[pages] + slot_in_page).to(device)
-        touched = torch.from_numpy(pages).to(device)
-        running = hashes.index_select(1, touched)
-        chosen.kernels.launch_combine(
-            chosen.arrays.hashed(slot_hashes.index_select(1, slots).view(-1)),
-            chosen.arrays.hashed_output(running.view(-1)),
+
+    def __init__(self, rows_per_page: NDArray[np.int64], device: torch.device) -> None:
+        first_rows = np.cumsum(rows_per_page) - rows_per_page
+        pages = [
+            np.flatnonzero(rows_per_page > slot_in_page)
+            for slot_in_page in range(int(rows_per_page.max(initial=0)))
+        ]
+        slots = [first_rows[touched] + place for place, touched in enumerate(pages)]
+        # Uploaded before anything is enqueued: an upload waits for what comes before it.
+        sizes = [len(touched) for touched in pages]
+        self._pages, self._slots = (
+            torch.from_numpy(np.concatenate([first_rows[:0], *parts])).to(device).split(sizes)
+            for parts in (pages, slots)
         )
-        hashes.index_copy_(1, touched, running)
-    return hashes
+        self._num_pages = len(rows_per_page)
+
+    def fold(self, slot_hashes: torch.Tensor, chosen: LaunchKernels) -> torch.Tensor:
+        """The pages' hashes of some columns.
+
+        Args:
+            slot_hashes: shape [columns, n], int64.
+            chosen: the launchers, and how tensors become their arrays.
+
+        Returns:
+            shape [columns, pages], int64.
+        """
+        hashes = slot_hashes.new_zeros((len(slot_hashes), self._num_pages))
+        for pages, slots in zip(self._pages, self._slots, strict=True):
+            running = hashes.index_select(1, pages)
+            chosen.kernels.launch_combine(
+                chosen.arrays.hashed(slot_hashes.index_select(1, slots).view(-1)),
+                chosen.arrays.hashed_output(running.view(-1)),
+            )
+            hashes.index_copy_(1, pages, running)
+        return hashes

@@ -55,22 +55,38 @@ class SlotGeometry(NamedTuple):
     @classmethod
     def of(cls, column: SlotColumn) -> SlotGeometry:
         """How a column lies."""
-        rows = column.rows
-        step_bytes = rows.stride(0) * rows.element_size()
+        rows, item_bytes = column.rows, column.rows.element_size()
+        shape, strides = tuple(rows.shape), tuple(rows.stride())
+        row_items = math.prod(shape[1:])
         return cls(
-            is_dense=bool(rows[:1].is_contiguous()),
-            row_bytes=math.prod(rows.shape[1:]) * rows.element_size(),
+            is_dense=_is_dense(shape[1:], strides[1:]),
+            row_bytes=row_items * item_bytes,
             page_size=column.page_size,
-            page_stride=column.page_step * step_bytes,
-            slot_stride=column.slot_step * step_bytes if column.page_size > 1 else 0,
+            page_stride=column.page_step * strides[0] * item_bytes,
+            slot_stride=column.slot_step * strides[0] * item_bytes if column.page_size > 1 else 0,
             phase=rows.data_ptr() % SOURCE_ALIGNMENT_BYTES,
         )
 
-    def offsets(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+    def offsets(self, slots: torch.Tensor) -> torch.Tensor:
         """Bytes from the column's first slot to each of the slots, shape [n], int64."""
-        pages, in_page = np.divmod(slots, self.page_size)
-        offsets: NDArray[np.int64] = pages * self.page_stride + in_page * self.slot_stride
-        return offsets
+        pages = slots // self.page_size
+        return pages * self.page_stride + (slots - pages * self.page_size) * self.slot_stride
+
+    def reach(self, slots: NDArray[np.int64]) -> int:
+        """The largest of their offsets; slots, shape [n], int64, are at least one."""
+        if self.page_stride >= self.page_size * self.slot_stride:
+            slots = slots.max(keepdims=True)
+        return int(self.offsets(torch.from_numpy(slots)).max())
+
+
+def _is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether elements of a shape follow one another in memory without a gap."""
+    step = 1
+    for length, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if length > 1 and stride != step:
+            return False
+        step *= length
+    return True
 
 
 def widest(rows: torch.Tensor) -> torch.Tensor:

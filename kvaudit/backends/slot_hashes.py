@@ -26,10 +26,11 @@ from numpy.typing import NDArray
 
 from kvaudit.backends.cuda_errors import cuda_errors_translated
 from kvaudit.backends.launch_kernels import LaunchKernels, device_kernels, on_torch_stream
-from kvaudit.backends.page_hashes import fold_pages
+from kvaudit.backends.page_hashes import PageFold
 from kvaudit.backends.slot_geometry import SlotColumn, SlotGeometry, widest
 from kvaudit.backends.torch_module import torch
 from kvaudit.constants import SOURCE_ALIGNMENT_BYTES
+from kvaudit.kernels.array_forms import KernelArray
 
 # What one launch's slot indices, and what gathered bytes, take on the device at most.
 INDEX_BYTES: Final = 32 << 20
@@ -55,7 +56,7 @@ def slot_hashes(
         columns: on CUDA devices, not necessarily on one; or of the host, for kernels that run there.
         slots: slots of the pool, shape [n], int64.
         rows_per_page: how many consecutive slots are hashed together, shape [pages], int64, as
-            `fold_pages` does; None = each slot has a hash of its own.
+            `PageFold` does; None = each slot has a hash of its own.
         choice: the kernels for a device.
 
     Returns:
@@ -78,11 +79,15 @@ def slot_hashes(
             copy = _CopyToHost(device)
             copies.append(copy)
             with on_torch_stream(device):
-                fold = _DeviceFold(chosen=choice(device), device=device, slots=slots)
+                fold = _DeviceFold(
+                    chosen=choice(device),
+                    device=device,
+                    slots=slots,
+                    on_device=torch.from_numpy(slots).to(device),
+                )
+                by_page = None if rows_per_page is None else PageFold(rows_per_page, device)
                 for places, hashes in fold.parts([columns[idx] for idx in column_indices]):
-                    wanted = hashes
-                    if rows_per_page is not None:
-                        wanted = fold_pages(hashes, rows_per_page, chosen=fold.chosen)
+                    wanted = hashes if by_page is None else by_page.fold(hashes, fold.chosen)
                     arriving = copy.enqueue(wanted)
                     on_host |= {
                         column_indices[place]: arriving[i] for i, place in enumerate(places)
@@ -124,11 +129,13 @@ class _DeviceFold:
         chosen: the launchers, and how tensors become their arrays.
         device: where the columns lie.
         slots: shape [n], int64.
+        on_device: the same on the device.
     """
 
     chosen: LaunchKernels
     device: torch.device
     slots: NDArray[np.int64]
+    on_device: torch.Tensor
 
     def parts(self, columns: Sequence[SlotColumn]) -> Iterator[tuple[Sequence[int], torch.Tensor]]:
         """Enqueue the fold of all columns, a part of them at a time.
@@ -152,7 +159,7 @@ class _DeviceFold:
         """Fold columns whose slots' bytes lie together, as many a launch as INDEX_BYTES allow."""
         addresses = np.array([rows.data_ptr() for rows in columns], dtype=np.int64)
         low = int(addresses.min())
-        offsets, from_low = geometry.offsets(self.slots), addresses - low
+        from_low = addresses - low
         # One slot of one column has no step at all: then any aligned one will do.
         step_bytes = (
             math.gcd(geometry.page_stride, geometry.slot_stride, *from_low.tolist())
@@ -160,67 +167,68 @@ class _DeviceFold:
         )
         source = self.chosen.arrays.rows_at(
             low,
-            num_rows=int(from_low.max() + offsets.max()) // step_bytes + 1,
+            num_rows=(int(from_low.max()) + geometry.reach(self.slots)) // step_bytes + 1,
             row_bytes=geometry.row_bytes,
             step_bytes=step_bytes,
         )
-        firsts, in_column = (
-            self._upload(from_low // step_bytes),
-            self._upload(offsets // step_bytes),
-        )
+        firsts = torch.from_numpy(from_low // step_bytes).to(self.device)
+        in_column = geometry.offsets(self.on_device) // step_bytes
         for part in self._column_parts(firsts):
             starts = part[:, None] + in_column
             hashes = torch.empty_like(starts)
-            self._launch(source, starts.view(-1), hashes.view(-1), row_bytes=geometry.row_bytes)
+            self._launch(
+                source,
+                self.chosen.arrays.signed(starts.view(-1)),
+                hashes.view(-1),
+                row_bytes=geometry.row_bytes,
+            )
             yield hashes
 
     def _gathered(
         self, columns: list[torch.Tensor], geometry: SlotGeometry
     ) -> Iterator[torch.Tensor]:
         """Fold columns whose slots' bytes lie apart, SCRATCH_BYTES of them at a time."""
-        parts = list(_parts(len(self.slots), SCRATCH_BYTES // geometry.row_bytes))
-        offsets = geometry.offsets(self.slots)
-        everything = torch.arange(parts[0].stop, device=self.device)
-        index = self._upload(offsets // (columns[0].stride(0) * columns[0].element_size() or 1))
+        rows_per_part = min(max(1, SCRATCH_BYTES // geometry.row_bytes), len(self.slots))
+        step_bytes = columns[0].stride(0) * columns[0].element_size()
+        index = (geometry.offsets(self.on_device) // max(1, step_bytes)).split(rows_per_part)
+        scratch = torch.empty(
+            (rows_per_part, geometry.row_bytes), dtype=torch.uint8, device=self.device
+        )
+        every_row = torch.arange(rows_per_part, device=self.device)
+        # All parts but the last are as long as the first: their arrays are made once.
+        sources = {
+            length: (
+                self.chosen.arrays.source(scratch[:length]),
+                self.chosen.arrays.signed(every_row[:length]),
+            )
+            for length in {len(part) for part in index}
+        }
         for columns_part in self._column_parts(columns):
             hashes = torch.empty(
-                (len(columns_part), len(index)), dtype=torch.int64, device=self.device
+                (len(columns_part), len(self.slots)), dtype=torch.int64, device=self.device
             )
             for rows, column_hashes in zip(columns_part, hashes, strict=True):
                 wide = widest(rows)
-                for part in parts:
-                    gathered = wide.index_select(0, index[part])
-                    self._launch(
-                        self.chosen.arrays.source(gathered),
-                        everything[: len(gathered)],
-                        column_hashes[part],
-                        row_bytes=geometry.row_bytes,
-                    )
+                gathered = scratch.view(wide.dtype).view(-1, *wide.shape[1:])
+                for part, into in zip(index, column_hashes.split(rows_per_part), strict=True):
+                    torch.index_select(wide, 0, part, out=gathered[: len(part)])
+                    source, entries = sources[len(part)]
+                    self._launch(source, entries, into, row_bytes=geometry.row_bytes)
             yield hashes
 
     def _launch(
-        self, source: object, slots: torch.Tensor, hashes: torch.Tensor, *, row_bytes: int
+        self,
+        source: KernelArray,
+        slot_indices: KernelArray,
+        hashes: torch.Tensor,
+        *,
+        row_bytes: int,
     ) -> None:
-        self.chosen.kernels.launch_fold(
-            source,
-            self.chosen.arrays.signed(slots),
-            self.chosen.arrays.hashed_output(hashes),
-            1,
-            row_bytes,
-            row_bytes,
-        )
+        into = self.chosen.arrays.hashed_output(hashes)
+        self.chosen.kernels.launch_fold(source, slot_indices, into, 1, row_bytes, row_bytes)
 
     def _column_parts(self, columns: _Columns) -> Iterator[_Columns]:
         """Consecutive columns whose slot indices take INDEX_BYTES at most, but at least one."""
-        for part in _parts(len(columns), INDEX_BYTES // (_SLOT_BYTES * len(self.slots))):
-            yield columns[part]
-
-    def _upload(self, values: NDArray[np.int64]) -> torch.Tensor:
-        return torch.from_numpy(values).to(self.device)
-
-
-def _parts(length: int, most: int) -> Iterator[slice]:
-    """Consecutive slices of [0, length), each at most `most` long, but at least one."""
-    size = max(1, min(most, length))
-    for first in range(0, length, size):
-        yield slice(first, min(first + size, length))
+        size = max(1, INDEX_BYTES // (_SLOT_BYTES * len(self.slots)))
+        for first in range(0, len(columns), size):
+            yield columns[first : first + size]

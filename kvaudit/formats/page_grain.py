@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from kvaudit.core.kv_column import PageColumn, RowColumn
 from kvaudit.core.layout import rows_per_page
 from kvaudit.core.snapshot import Snapshot
 from kvaudit.errors import LimitExceeded, SchemaMismatch, SnapshotInconsistent, ValuesInvalid
@@ -115,32 +116,48 @@ def slots_of_pages(
     return pages[rows] * page_size + in_page, counts
 
 
-def page_rows(
-    snapshot: Snapshot, columns: Iterable[tuple[pa.Field, NDArray[Any]]]
-) -> list[tuple[pa.Field, NDArray[Any]]]:
-    """The columns of a file of page digests, from those of the snapshot's slots.
+class PageRows:
+    """The rows of a file of page digests, from a snapshot's rows of slots.
 
-    Raises:
-        SchemaMismatch: a column has values of slots that no page has.
-        SnapshotInconsistent: the slots of a page do not carry one digest.
+    Fields:
+        first_slots: the first slot of each page, shape [pages], int64.
     """
-    counts = rows_per_page(snapshot.slots, snapshot.page_size)
-    first_rows = np.cumsum(counts) - counts
-    by_name = {field.name: (field, values) for field, values in columns}
-    check_page_columns([*by_name, PAGE_SLOTS_COLUMN], snapshot.path)
-    pages: list[tuple[pa.Field, NDArray[Any]]] = []
-    for name, (field, values) in by_name.items():
-        if name in _STEPS and len(counts):
-            of_pages = _STEPS[name](values, first_rows)
-        else:
-            of_pages = values[first_rows]
-        if column_family(name) and not np.array_equal(np.repeat(of_pages, counts), values):
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._slots, self._page_size = snapshot.slots, snapshot.page_size
+        self._counts = rows_per_page(snapshot.slots, snapshot.page_size)
+        self._first_rows = np.cumsum(self._counts) - self._counts
+        self.first_slots = snapshot.slots[self._first_rows]
+
+    def values_of(self, name: str, column: RowColumn) -> NDArray[Any]:
+        """A column's value of each page, shape [pages], the column's own dtype.
+
+        Raises:
+            SnapshotInconsistent: the column has not one value a slot, or the slots of a page do not
+                carry one digest.
+        """
+        if isinstance(column, PageColumn) and np.array_equal(column.rows_per_page, self._counts):
+            return column.pages.read()
+        values = column.read()
+        if values.shape != self._slots.shape:
+            raise SnapshotInconsistent(
+                f"the values have shape {values.shape}, not {self._slots.shape}", column=name
+            )
+        if name in _STEPS and len(values):
+            steps: NDArray[Any] = _STEPS[name](values, self._first_rows)
+            return steps
+        of_pages: NDArray[Any] = values[self._first_rows]
+        if column_family(name) and not np.array_equal(np.repeat(of_pages, self._counts), values):
             raise SnapshotInconsistent(
                 "the slots of a page carry different digests, which are of pages", column=name
             )
-        pages.append((field, of_pages))
-    arrow_type = page_slots_type(snapshot.page_size)
-    bits = np.zeros((len(counts), arrow_type.byte_width * _BYTE_BITS), dtype=np.bool_)
-    bits[np.repeat(np.arange(len(counts)), counts), snapshot.slots % snapshot.page_size] = True
-    field = pa.field(PAGE_SLOTS_COLUMN, arrow_type, nullable=False)
-    return [*pages, (field, np.packbits(bits, axis=1, bitorder="little"))]
+        return of_pages
+
+    def page_slots(self) -> tuple[pa.Field, NDArray[np.uint8]]:
+        """The column that says which slots a row is of; values have shape [pages, bytes]."""
+        arrow_type = page_slots_type(self._page_size)
+        num_pages = len(self._counts)
+        bits = np.zeros((num_pages, arrow_type.byte_width * _BYTE_BITS), dtype=np.bool_)
+        bits[np.repeat(np.arange(num_pages), self._counts), self._slots % self._page_size] = True
+        field = pa.field(PAGE_SLOTS_COLUMN, arrow_type, nullable=False)
+        return field, np.packbits(bits, axis=1, bitorder="little")

@@ -17,7 +17,7 @@ from kvaudit.core.kv_column import KvColumn, RowColumn
 from kvaudit.core.snapshot import DigestGrain, Snapshot
 from kvaudit.errors import SchemaMismatch, SnapshotInconsistent
 from kvaudit.formats.arrow_writer import fixed_width_array, integers, text_array, write_arrow
-from kvaudit.formats.page_grain import PAGE_SLOTS_COLUMN, page_rows
+from kvaudit.formats.page_grain import PAGE_SLOTS_COLUMN, PageRows, check_page_columns
 from kvaudit.formats.schema import (
     EVIDENCE_TYPES,
     INT32,
@@ -53,8 +53,6 @@ def write_snapshot(
         SnapshotInconsistent: a column has not one value a row.
     """
     rows = _row_columns(snapshot)
-    if snapshot.digest_grain is DigestGrain.PAGE:
-        rows = page_rows(snapshot, rows)
     num_rows = len(rows[0][1])
     fields = [field for field, _ in rows] + [_kv_field(column) for column in snapshot.kv.values()]
     for field in fields:
@@ -91,11 +89,13 @@ def _kv_field(column: KvColumn) -> pa.Field:
 
 def _row_columns(snapshot: Snapshot) -> list[tuple[pa.Field, NDArray[Any]]]:
     """The field and the values of every column but the KV bytes."""
-    columns: list[tuple[pa.Field, NDArray[Any]]] = [(_field(SLOT_COLUMN, INT64), snapshot.slots)]
+    pages = PageRows(snapshot) if snapshot.digest_grain is DigestGrain.PAGE else None
+    slots = snapshot.slots if pages is None else pages.first_slots
+    columns: list[tuple[pa.Field, NDArray[Any]]] = [(_field(SLOT_COLUMN, INT64), slots)]
 
     def add(name: str, arrow_type: pa.DataType, column: RowColumn) -> None:
-        values = column.read()
-        wanted = (snapshot.num_rows, RECORD_WORDS) if arrow_type == RECORD else (snapshot.num_rows,)
+        values = column.read() if pages is None else pages.values_of(name, column)
+        wanted = (len(slots), RECORD_WORDS) if arrow_type == RECORD else (len(slots),)
         if values.shape != wanted:
             raise SnapshotInconsistent(
                 f"the values have shape {values.shape}, not {wanted}", column=name
@@ -110,6 +110,9 @@ def _row_columns(snapshot: Snapshot) -> list[tuple[pa.Field, NDArray[Any]]]:
         add(digest_name(name), INT64, column)
     for name, column in snapshot.evidence.items():
         add(name, EVIDENCE_TYPES.get(name, INT64), column)
+    if pages is not None:
+        columns.append(pages.page_slots())
+        check_page_columns([field.name for field, _ in columns], snapshot.path)
     return columns
 
 

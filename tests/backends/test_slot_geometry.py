@@ -28,13 +28,21 @@ def test_strides_are_bytes() -> None:
     halves = pool(5, 2, 4, 2, 8)
     lies = geometry(halves[:, 1])
     assert (lies.row_bytes, lies.page_size, lies.page_stride, lies.slot_stride) == (32, 4, 256, 32)
-    assert lies.offsets(np.array([0, 3, 4, 19])).tolist() == [0, 96, 256, 4 * 256 + 96]
+    assert lies.offsets(torch.tensor([0, 3, 4, 19])).tolist() == [0, 96, 256, 4 * 256 + 96]
 
 
 def test_a_pool_without_pages_has_one_stride() -> None:
     lies = geometry(pool(20, 1, 2, 8))
     assert (lies.page_stride, lies.slot_stride) == (32, 0)
-    assert lies.offsets(np.array([0, 7])).tolist() == [0, 224]
+    assert lies.offsets(torch.tensor([0, 7])).tolist() == [0, 224]
+
+
+def test_the_reach_is_the_largest_offset_though_it_be_of_no_last_slot() -> None:
+    slots = np.array([3, 18, 7])
+    for paged in (pool(5, 4, 2, 8), pool(4, 5, 2, 8).transpose(0, 1)):
+        lies = geometry(paged)
+        assert lies.reach(slots) == int(lies.offsets(torch.from_numpy(slots)).max())
+    assert lies.reach(slots) == lies.offsets(torch.tensor([7])).item()
 
 
 @pytest.mark.parametrize(

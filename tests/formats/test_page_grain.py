@@ -111,6 +111,22 @@ def test_slots_of_a_page_with_different_digests_are_not_written(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_values_of_fewer_slots_are_not_written(tmp_path: Path) -> None:
+    with pytest.raises(SnapshotInconsistent, match="shape") as refused:
+        write_snapshot(tmp_path / "a.arrow", page_digests(digests={"kv.k.0": steps(1, 2, 3)}))
+    assert refused.value.column == "digest.k.0"
+
+
+@pytest.mark.parametrize("values", [(5, -6, -6, -6, -6, 7, 7), (5, -6, 7)])
+def test_pages_are_the_same_from_values_of_slots_and_of_pages(
+    tmp_path: Path, values: tuple[int, ...]
+) -> None:
+    column = steps(*values) if len(values) == len(SLOTS) else pages_of(*values)
+    write_snapshot(tmp_path / "a.arrow", page_digests(digests={"kv.k.0": column}, stamped={}))
+    table = pa.ipc.open_file(tmp_path / "a.arrow").read_all()
+    assert table.column("digest.k.0").to_pylist() == [5, -6, 7]
+
+
 def test_a_value_of_slots_is_not_written(tmp_path: Path) -> None:
     evidence = {"swa_slot": steps(*range(7))}
     with pytest.raises(SchemaMismatch, match="of slots") as refused:
