@@ -39,7 +39,7 @@ from kvaudit.kernels.digest import numba_cuda as digest_kernels
 from kvaudit.kernels.digest import numbers
 from kvaudit.kernels.fold import numba_cuda as fold_kernels
 from kvaudit.kernels.hash import numba_cuda as hash_kernels
-from kvaudit.kernels.row_threads import drain, num_threads
+from kvaudit.kernels.row_threads import feed, num_threads
 from kvaudit.kernels.verify import numba_cuda as verify_kernels
 from kvaudit.kernels.write import numba_cpu as host_write
 
@@ -215,7 +215,7 @@ class CudaBackend(KernelBackend):
             on_device=self._current_device,
         )
         try:
-            drain(upload.pieces(), upload.fill)
+            feed(upload.pieces(), upload.fill)
         finally:
             upload.close()
         hashes, digests = lane.returned(upload.num_rows)

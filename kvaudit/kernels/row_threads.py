@@ -10,7 +10,7 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from typing import TypeVar
 
@@ -86,6 +86,55 @@ def drain(
     if failures:
         # Tasks before a failing one were begun before it: whichever ends last, the first is known.
         raise failures[min(failures)]
+
+
+def feed(tasks: Iterator[_Task], run: Callable[[_Task], object]) -> None:
+    """Call run(task) for every task on the other threads, which begin them in order.
+
+    The caller only takes tasks, and may wait for what a task needs; the tasks of several callers
+    mix. So threads that are at work stay at work: to wake one takes as long as a small task. A call
+    from within a task runs on the calling thread.
+
+    Args:
+        tasks: what there is to do; used by the calling thread alone.
+        run: does one; several run at once.
+
+    Raises:
+        Exception: what the first task in order that failed raised, else what the iterator raised;
+            no task is begun after a failure.
+    """
+    if getattr(_thread, "in_task", False):
+        for task in tasks:
+            run(task)
+        return
+    failures: dict[int, BaseException] = {}
+    futures: list[Future[None]] = []
+    try:
+        for number, task in enumerate(tasks):
+            if failures:
+                break
+            futures.append(_helpers().submit(_run_unless_failed, run, task, number, failures))
+    except Exception as error:  # noqa: BLE001 - raised below, unless an earlier task failed
+        failures[len(futures)] = error
+    finally:
+        wait(futures)
+    if failures:
+        raise failures[min(failures)]
+
+
+def _run_unless_failed(
+    run: Callable[[_Task], object], task: _Task, number: int, failures: dict[int, BaseException]
+) -> None:
+    """Run a task of `feed`, but for one that follows a failure."""
+    if failures and number > min(failures):
+        return
+    _thread.in_task = True
+    try:
+        run(task)
+    except BaseException as error:  # noqa: BLE001 - the caller raises it
+        failures[number] = error
+    finally:
+        _thread.in_task = False
 
 
 def run_rows(
