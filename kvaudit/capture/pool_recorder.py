@@ -262,7 +262,7 @@ class PoolRecorder:
         further_slots: NDArray[np.int64] = _NO_SLOTS,
     ) -> PoolDump:
         rows = [tracked.row() for tracked in wanted]
-        slots = np.union1d(live_slots(rows, self._views[0].num_slots), further_slots)
+        slots = live_slots(rows, self._views[0].num_slots, further=further_slots)
         columns = {view.name: GatheredColumn(view=view, slots=slots) for view in self._views}
         dumped = PoolDump(
             snapshot=Snapshot(

@@ -25,6 +25,7 @@ IntegerLists: TypeAlias = "torch.Tensor | NDArray[np.integer[Any]] | Sequence[In
 # Where a negative page would be.
 _BELOW_POOL: Final = -1
 _INT64: Final = np.iinfo(np.int64)
+_NO_SLOTS: Final = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,11 +75,21 @@ def flat_sequences(rows: Sequence[SequenceRow], key: PoolKey) -> Sequences:
     )
 
 
-def live_slots(rows: Sequence[SequenceRow], num_slots: int) -> NDArray[np.int64]:
-    """The pool's slots among those of all positions below kv_len, ascending, shape [n], int64."""
+def live_slots(
+    rows: Sequence[SequenceRow], num_slots: int, *, further: NDArray[np.int64] = _NO_SLOTS
+) -> NDArray[np.int64]:
+    """The pool's slots among those of all positions below kv_len, ascending, shape [n], int64.
+
+    Args:
+        rows: the sequences.
+        num_slots: slots of the pool.
+        further: slots of the pool that count as well, shape [m], int64.
+    """
     slots = _joined(row.live_slots for row in rows)
+    # A mark a slot: to sort what requests name takes longer than a device needs to hash it.
     is_live = np.zeros(num_slots, dtype=np.bool_)
     is_live[slots[(slots >= 0) & (slots < num_slots)]] = True
+    is_live[further] = True
     return np.flatnonzero(is_live)
 
 

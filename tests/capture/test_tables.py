@@ -131,6 +131,8 @@ def test_slots_without_lengths_hold_the_tokens_that_have_both() -> None:
     )
     assert (longer.kv_len, shorter.kv_len, unknown.kv_len) == (2, 1, 2)
     assert live_slots([longer, shorter], NUM_SLOTS).tolist() == [5, 6, 8]
+    further = np.array([30, 6, 2])
+    assert live_slots([shorter, longer], NUM_SLOTS, further=further).tolist() == [2, 5, 6, 8, 30]
 
 
 def test_requests_and_extra_keys_may_be_named_by_numbers() -> None:
