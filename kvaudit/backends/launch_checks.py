@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Final
 
 from kvaudit.backends.launch_tensor_checks import (
     ANY_LENGTH,
+    check_fields,
     check_int64,
     check_is_tensor,
     check_memory,
@@ -38,6 +40,7 @@ def check_context(context: VerifyOrWriteContext) -> None:
     Raises:
         ValueError: naming the tensor or the field.
     """
+    check_fields(context, "context", VerifyOrWriteContext)
     device = device_of(context.canary_buf, "canary_buf")
     check_tensor(
         context.canary_buf, "canary_buf", torch.uint8, shape=(ANY_LENGTH, ANY_LENGTH), device=device
@@ -84,6 +87,7 @@ def check_verify_plan(plan: VerifyPlan, *, device: torch.device) -> None:
     Raises:
         ValueError: naming the tensor.
     """
+    check_fields(plan, "plan", VerifyPlan)
     slots = plan.verify_slot_indices
     check_tensor(slots, "verify_slot_indices", torch.int64, shape=(ANY_LENGTH,), device=device)
     for name in (
@@ -102,6 +106,7 @@ def check_write_plan(plan: WritePlan, *, device: torch.device) -> None:
     Raises:
         ValueError: naming the tensor.
     """
+    check_fields(plan, "plan", WritePlan)
     seeds = plan.write_seed_slot_indices
     check_tensor(seeds, "write_seed_slot_indices", torch.int64, shape=(ANY_LENGTH,), device=device)
     check_tensor(
@@ -112,8 +117,10 @@ def check_write_plan(plan: WritePlan, *, device: torch.device) -> None:
     )
 
 
-def _check_member(name: str, value: int, members: type[CanaryLaunchTag | RealKvHashMode]) -> None:
-    if value not in list(members):
+def _check_member(
+    name: str, value: object, members: type[CanaryLaunchTag | RealKvHashMode]
+) -> None:
+    if not isinstance(value, Integral) or value not in list(members):
         raise ValueError(f"{name}: {value!r} is no {members.__name__}")
 
 
@@ -129,6 +136,7 @@ def _check_source(source: RealKvSource, name: str, *, num_slots: int, device: to
     Raises:
         ValueError: naming the source and its field.
     """
+    check_fields(source, name, RealKvSource)
     _check_geometry(source, name)
     _check_strides(source.tensor, f"{name}.tensor", device=device)
     _check_extent(source, f"{name}.tensor", num_slots=num_slots)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kvaudit.backends.launch_tensor_checks import ANY_LENGTH, check_int64, check_tensor
+from kvaudit.backends.launch_tensor_checks import (
+    ANY_LENGTH,
+    check_flag,
+    check_int64,
+    check_tensor,
+)
 from kvaudit.backends.torch_module import torch
 
 
@@ -38,6 +43,7 @@ class WrittenTokens:
         shape = self.input_ids.shape
         check_tensor(self.positions, "positions", torch.int64, shape=shape, device=device)
         check_tensor(self.out_cache_loc, "out_cache_loc", torch.int64, shape=shape, device=device)
+        check_flag(self.enable_write_input_assert, "enable_write_input_assert")
         for name in ("expected_input_tokens", "expected_input_positions"):
             expected = getattr(self, name)
             if self.enable_write_input_assert and expected is None:

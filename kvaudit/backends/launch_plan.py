@@ -10,7 +10,7 @@ from kvaudit.backends.launch_checks import check_verify_plan, check_write_plan
 from kvaudit.backends.launch_inputs import PlannedBatch
 from kvaudit.backends.launch_kernels import LaunchKernels
 from kvaudit.backends.launch_once import launch_on_device, launch_on_reference
-from kvaudit.backends.launch_tensor_checks import device_of
+from kvaudit.backends.launch_tensor_checks import check_fields, device_of
 from kvaudit.backends.launch_types import VerifyPlan, WritePlan
 from kvaudit.backends.prepared_launch import PreparedLaunch, prepare
 from kvaudit.backends.torch_module import torch
@@ -160,6 +160,8 @@ class _PlanLaunch:
     verify_capacity: int
 
     def check(self) -> torch.device:
+        check_fields(self.verify_plan, "verify_plan_out", VerifyPlan)
+        check_fields(self.write_plan, "write_plan_out", WritePlan)
         slots = self.verify_plan.verify_slot_indices
         device = device_of(slots, "verify_slot_indices")
         check_verify_plan(self.verify_plan, device=device)

@@ -1,10 +1,13 @@
-"""What the launch API refuses of one tensor or number (`launch_checks`)."""
+"""What the launch API refuses of one argument (`launch_checks`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from numbers import Integral
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from kvaudit.backends.torch_module import torch
 
@@ -71,6 +74,30 @@ def check_int64(value: object, name: str) -> None:
         raise ValueError(f"{name}: is {value}, which does not fit 64 bits")
 
 
+def check_flag(value: object, name: str) -> None:
+    """Refuse what is no yes or no: a tensor's would have to be waited for.
+
+    Raises:
+        ValueError: it is neither a bool nor an integer.
+    """
+    if not isinstance(value, Integral | np.bool_):
+        raise ValueError(f"{name}: is {value!r}, not a bool")  # noqa: TRY004 - one error for all
+
+
+def check_fields(value: object, name: str, kind: type[Any]) -> None:
+    """Refuse what lacks a field of a dataclass; an engine's own type that has them all will do.
+
+    Raises:
+        ValueError: naming the field.
+    """
+    for field in fields(kind):
+        if not hasattr(value, field.name):
+            raise ValueError(
+                f"{name}: is a {type(value).__name__}, not a {kind.__name__}: "
+                f"it has no {field.name}"
+            )
+
+
 def check_memory(tensor: torch.Tensor, name: str) -> None:
     """Refuse a tensor whose memory was given back, as `untyped_storage().resize_(0)` does.
 
@@ -86,10 +113,19 @@ def check_memory(tensor: torch.Tensor, name: str) -> None:
 
 
 def check_is_tensor(tensor: object, name: str) -> None:
-    """Refuse what is no tensor.
+    """Refuse what is no tensor, or one whose memory does not hold its elements as they are.
 
     Raises:
         ValueError: naming it.
     """
     if not isinstance(tensor, torch.Tensor):
         raise ValueError(f"{name}: is a {type(tensor).__name__}, not a tensor")  # noqa: TRY004 - one error for all
+    oddities = {
+        f"of layout {tensor.layout}": tensor.layout != torch.strided,
+        "quantized": tensor.is_quantized,
+        "a view of conjugates": tensor.is_conj(),
+        "a view of negatives": tensor.is_neg(),
+    }
+    for oddity, holds in oddities.items():
+        if holds:
+            raise ValueError(f"{name}: is {oddity}, whose memory does not hold its elements")

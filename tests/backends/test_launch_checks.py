@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,7 @@ CONTEXT_FAULTS = {
     ),
     "tag": ({"kernel_kind": 12}, "kernel_kind"),
     "mode": ({"real_kv_hash_mode": 3}, "real_kv_hash_mode"),
+    "tags": ({"kernel_kind": torch.tensor([2, 3])}, "kernel_kind"),
 }
 
 SOURCE_FAULTS = {
@@ -101,6 +103,11 @@ def verify(context: Any, plan: Any = None) -> None:
         plan=plan or launch.VerifyPlan.allocate(verify_capacity=4, device="cpu"),
         check_verify_expected_token=False,
     )
+
+
+def of_another_type(value: Any) -> SimpleNamespace:
+    fields = dataclasses.fields(value)
+    return SimpleNamespace(**{field.name: getattr(value, field.name) for field in fields})
 
 
 @pytest.mark.parametrize(("changes", "name"), cases(CONTEXT_FAULTS))
@@ -169,6 +176,22 @@ def test_what_is_no_tensor_is_refused_by_name(name: str, value: object) -> None:
         verify(make_context(), dataclasses.replace(plan, **{name: value}))
     with pytest.raises(ValueError, match=r"^canary_buf: "):
         verify(make_context(canary_buf=value))
+
+
+def test_what_lacks_a_field_is_refused_by_it() -> None:
+    with pytest.raises(ValueError, match=r"^context: is a NoneType, .* no canary_buf$"):
+        verify(None)
+    with pytest.raises(ValueError, match=r"^plan: is a WritePlan, .* no verify_slot_indices$"):
+        verify(make_context(), launch.WritePlan.allocate(write_req_capacity=1, device="cpu"))
+    with pytest.raises(ValueError, match=r"^real_kv_sources\[0\]: is a str, .* no tensor$"):
+        verify(make_context(real_kv_sources="pages"))
+
+
+def test_an_engine_s_own_types_do_if_they_have_the_fields() -> None:
+    context = of_another_type(make_context(real_kv_sources=[of_another_type(make_source())]))
+    plan = of_another_type(launch.VerifyPlan.allocate(verify_capacity=4, device="cpu"))
+    verify(context, plan)
+    assert context.kernel_run_counter.tolist() == [1]
 
 
 @pytest.mark.parametrize("field", ["page_size", "num_bytes_per_token", "read_bytes"])

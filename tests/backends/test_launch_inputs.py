@@ -27,6 +27,7 @@ TOKEN_FAULTS = {
         {"enable_write_input_assert": True, "expected_input_tokens": TWO},
         "expected_input_positions",
     ),
+    "no flag": ({"enable_write_input_assert": torch.tensor([1, 0])}, "enable_write_input_assert"),
     "tokens without flag": ({"expected_input_tokens": TWO}, "expected_input_tokens"),
     "positions without flag": ({"expected_input_positions": TWO}, "expected_input_positions"),
     "expected length": (

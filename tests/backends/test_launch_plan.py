@@ -119,3 +119,20 @@ def test_an_empty_batch_plans_nothing(plan: Any) -> None:
     )
     assert verify_plan.verify_num_valid.tolist() == [0]
     assert write_plan.write_num_valid_reqs.tolist() == [0]
+
+
+@pytest.mark.parametrize("name", ["verify_plan_out", "write_plan_out"])
+def test_what_is_no_plan_is_refused_by_name(name: str) -> None:
+    arguments: dict[str, Any] = {
+        "verify_plan_out": launch.VerifyPlan.allocate(verify_capacity=4, device="cpu"),
+        "write_plan_out": launch.WritePlan.allocate(write_req_capacity=2, device="cpu"),
+        "req_pool_indices": torch.tensor([1]),
+        "prefix_lens": torch.tensor([3]),
+        "extend_seq_lens": torch.tensor([1]),
+        "req_to_token": REQ_TO_TOKEN,
+        "swa_window_size": 0,
+        "full_to_swa_index_mapping": None,
+        "verify_capacity": 4,
+    }
+    with pytest.raises(ValueError, match=f"^{name}: is a NoneType"):
+        launch.launch_canary_plan_kernels(**{**arguments, name: None})

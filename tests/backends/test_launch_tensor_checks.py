@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 import torch
 
 from kvaudit.backends.launch_tensor_checks import (
     ANY_LENGTH,
+    check_fields,
+    check_flag,
     check_int64,
+    check_is_tensor,
     check_memory,
     check_tensor,
     device_of,
@@ -66,6 +73,54 @@ def test_what_is_no_tensor_has_no_device() -> None:
     assert device_of(torch.zeros(1), "ring") == HOST
     with pytest.raises(ValueError, match=r"^ring: is a list"):
         device_of([1], "ring")
+
+
+@pytest.mark.parametrize(
+    ("tensor", "oddity"),
+    [
+        (torch.zeros(2, 8).to_sparse(), "of layout torch.sparse_coo"),
+        (torch.zeros(2, 8, dtype=torch.complex64).conj(), "a view of conjugates"),
+        (torch.zeros(2, 8, dtype=torch.complex64).conj().imag, "a view of negatives"),
+    ],
+)
+def test_memory_that_does_not_hold_the_elements_is_refused(
+    tensor: torch.Tensor, oddity: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^source: is {oddity}, "):
+        check_is_tensor(tensor, "source")
+
+
+@pytest.mark.filterwarnings("ignore:.*quantiz.*")
+def test_a_quantized_tensor_is_refused() -> None:
+    """Its bytes read as uint8 end the process."""
+    quantized = torch.quantize_per_tensor(torch.zeros(2, 8), 0.1, 0, torch.quint8)
+    with pytest.raises(ValueError, match=r"^source: is quantized, "):
+        check_is_tensor(quantized, "source")
+
+
+@pytest.mark.parametrize("value", [True, 0, np.True_])
+def test_a_flag_is_a_bool_or_a_number(value: object) -> None:
+    check_flag(value, "asserts")
+
+
+@pytest.mark.parametrize("value", [None, "no", 1.0, torch.tensor(data=True)])
+def test_what_is_no_flag_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match=r"^asserts: is .*, not a bool"):
+        check_flag(value, "asserts")
+
+
+@dataclass
+class Pair:
+    first: int
+    second: int
+
+
+def test_a_missing_field_is_named() -> None:
+    check_fields(SimpleNamespace(first=1, second=2, third=3), "pair", Pair)
+    with pytest.raises(
+        ValueError, match=r"^pair: is a SimpleNamespace, not a Pair: it has no second$"
+    ):
+        check_fields(SimpleNamespace(first=1), "pair", Pair)
 
 
 @pytest.mark.parametrize("value", [1.0, "1", None, 1 << 63])
