@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from numba import njit
 
 from kvaudit.constants import CHAIN_ANCHOR
+from kvaudit.kernels.hash import arrays, reference, scalar
 from tests.helpers import hand_oracle
 from tests.kernels.implementations import IMPLEMENTATIONS, REFERENCE, WRAPS
 from tests.kernels.launches import arguments, assert_same_outcome, outcome
@@ -15,6 +17,20 @@ from tests.kernels.launches import arguments, assert_same_outcome, outcome
 pytestmark = [pytest.mark.parametrize("implementation", IMPLEMENTATIONS), WRAPS]
 
 WORD = st.integers(0, 2**64 - 1)
+
+
+def _over_words(body):
+    """A scalar body over Python ints."""
+    return lambda value: int(body(np.uint64(value)))
+
+
+_SCALAR = (_over_words(scalar.splitmix64), _over_words(scalar.inverse_splitmix64))
+MIXERS = {
+    "reference": (reference.splitmix64, reference.inverse_splitmix64),
+    "cpu": tuple(map(_over_words, map(njit, (scalar.splitmix64, scalar.inverse_splitmix64)))),
+    "simulator": _SCALAR,
+    "cuda": _SCALAR,
+}
 
 
 def slot_hashes(implementation, records, slots):
@@ -77,6 +93,36 @@ def test_hash_links_the_chains_of_fixture_f(implementation, tokens, prev_hashes)
         record[2] = chain[-1]
         chain += slot_hashes(implementation, records, [position])
     assert chain[: len(prev_hashes)] == prev_hashes
+
+
+# The inverse
+
+
+@given(value=WORD)
+@example(value=0)
+@example(value=2**64 - 1)
+def test_the_inverse_of_the_mixer_gives_back_what_was_mixed(implementation, value):
+    mix, unmix = MIXERS[implementation.name]
+    assert unmix(mix(value)) == value
+    assert mix(unmix(value)) == value
+    assert mix(value) == hand_oracle.mix(value)
+
+
+def test_the_inverse_of_the_anchor_is_the_constant_that_was_mixed(implementation):
+    _, unmix = MIXERS[implementation.name]
+    assert unmix(CHAIN_ANCHOR) == 0xC0FFEE1234567890
+    assert unmix(0) == 0
+
+
+@given(record=st.tuples(WORD, WORD, WORD, WORD))
+def test_a_link_over_arrays_is_undone_word_by_word(implementation, record):
+    mix, _ = MIXERS[implementation.name]
+    token, position, prev_hash = (np.array([word], dtype=np.uint64) for word in record[:3])
+    hashes = arrays.linked(prev_hash, tokens=token, positions=position)
+    assert hashes.tolist() == [hand_oracle.link(hand_oracle.Record(*record))]
+    assert arrays.unlinked(hashes, tokens=token, positions=position).tolist() == [record[2]]
+    assert arrays.mixed(token).tolist() == [mix(record[0])]
+    assert arrays.unmixed(arrays.mixed(token)).tolist() == [record[0]]
 
 
 # Differential

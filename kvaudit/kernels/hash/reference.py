@@ -29,6 +29,23 @@ def splitmix64(value: int) -> int:
     return x ^ (x >> SPLITMIX64_SHIFT_3)
 
 
+def inverse_splitmix64(value: int) -> int:
+    """The x whose S(x) is value: each step of S undone, in reverse order."""
+    x = _without_shift(value & MASK64, SPLITMIX64_SHIFT_3)
+    x = (x * pow(SPLITMIX64_MULTIPLIER_2, -1, MASK64 + 1)) & MASK64
+    x = _without_shift(x, SPLITMIX64_SHIFT_2)
+    x = (x * pow(SPLITMIX64_MULTIPLIER_1, -1, MASK64 + 1)) & MASK64
+    return _without_shift(x, SPLITMIX64_SHIFT_1)
+
+
+def _without_shift(value: int, shift: int) -> int:
+    """The x of which x ^ x>>shift is value: its upper bits first, which give the lower ones."""
+    x = value
+    for _ in range(64 // shift):
+        x = value ^ (x >> shift)
+    return x
+
+
 def splitmix64_mix3(first: int, second: int, third: int) -> int:
     """`h = S(a); h = S(h ^ b); h = S(h ^ c)`; operands of either sign, taken modulo 2^64."""
     h = splitmix64(first)

@@ -12,6 +12,8 @@ from kvaudit import constants
 
 _MULTIPLIER_1 = np.uint64(constants.SPLITMIX64_MULTIPLIER_1)
 _MULTIPLIER_2 = np.uint64(constants.SPLITMIX64_MULTIPLIER_2)
+_INVERSE_1 = np.uint64(pow(constants.SPLITMIX64_MULTIPLIER_1, -1, constants.MASK64 + 1))
+_INVERSE_2 = np.uint64(pow(constants.SPLITMIX64_MULTIPLIER_2, -1, constants.MASK64 + 1))
 _SHIFT_1 = np.uint64(constants.SPLITMIX64_SHIFT_1)
 _SHIFT_2 = np.uint64(constants.SPLITMIX64_SHIFT_2)
 _SHIFT_3 = np.uint64(constants.SPLITMIX64_SHIFT_3)
@@ -26,6 +28,16 @@ def splitmix64(value):
     mixed = (value ^ (value >> _SHIFT_1)) * _MULTIPLIER_1
     mixed = (mixed ^ (mixed >> _SHIFT_2)) * _MULTIPLIER_2
     return mixed ^ (mixed >> _SHIFT_3)
+
+
+def inverse_splitmix64(value):
+    """The x whose S(x) is value: S is a bijection."""
+    # x ^ x>>s is undone by y ^ y>>s ^ y>>2s, since every shift is above 64 / 3.
+    mixed = value ^ (value >> _SHIFT_3) ^ (value >> (_SHIFT_3 + _SHIFT_3))
+    mixed = mixed * _INVERSE_2
+    mixed = mixed ^ (mixed >> _SHIFT_2) ^ (mixed >> (_SHIFT_2 + _SHIFT_2))
+    mixed = mixed * _INVERSE_1
+    return mixed ^ (mixed >> _SHIFT_1) ^ (mixed >> (_SHIFT_1 + _SHIFT_1))
 
 
 def make_splitmix64_mix3(compiled_splitmix64):
