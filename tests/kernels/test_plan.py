@@ -282,3 +282,32 @@ def test_plan_of_many_rows_equals_the_reference(implementation):
     wanted = outcome(REFERENCE, "plan", launch)
     assert wanted["enable"].tolist() == [1]
     assert_same_outcome(implementation, outcome(implementation, "plan", launch), wanted)
+
+
+@pytest.mark.parametrize("request_of_empty_rows", [0, 1])
+def test_plan_of_rows_that_end_where_a_tile_does_equals_the_reference(
+    implementation, request_of_empty_rows
+):
+    """Also one entry before or behind, with rows of no entries there, of which many follow.
+
+    A device searches the rows of a tile of entries at once, and scans a block of rows at a time.
+    """
+    tile_entries, num_empty_rows = (16, 20) if IN_SIMULATOR else (1024, 1100)
+    prefixes = [tile_entries, 0, 0, tile_entries - 1, 0, 1, *[0] * num_empty_rows]
+    prefixes += [tile_entries + 1, 0, tile_entries - 2, 0, 1, 3 * tile_entries, 0]
+    has_entries = np.array(prefixes) > 0
+    capacity = sum(prefixes)
+    launch = plan_launch(
+        requests=np.where(has_entries, 2, request_of_empty_rows),
+        # A padding row's prefix counts for nothing, and neither does a negative one.
+        prefixes=np.where(has_entries, prefixes, 5 if request_of_empty_rows == 0 else -5),
+        extends=np.arange(len(prefixes)) % 3 - 1,
+        table=np.arange(9 * tile_entries).reshape(3, 3 * tile_entries),
+        **{name: [UNTOUCHED] * capacity for name in OUTPUTS["plan"][:4]},
+        write_offsets=[UNTOUCHED] * (len(prefixes) + 1),
+        write_seed_slot_indices=[UNTOUCHED] * len(prefixes),
+    )
+    wanted = outcome(REFERENCE, "plan", launch)
+    assert wanted["enable"].tolist() == [1]
+    assert wanted["verify_num_valid"].tolist() == [capacity]
+    assert_same_outcome(implementation, outcome(implementation, "plan", launch), wanted)

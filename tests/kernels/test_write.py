@@ -339,3 +339,35 @@ def test_write_of_many_requests_equals_the_reference(implementation):
     )
     wanted = outcome(REFERENCE, "write", launch)
     assert_same_outcome(implementation, outcome(implementation, "write", launch), wanted)
+
+
+@pytest.mark.parametrize("num_entries", [31, 32, 33, 64, 65, 100])
+def test_write_of_long_requests_over_few_slots_equals_the_reference(implementation, num_entries):
+    """A warp takes 32 entries at a time: equal slots meet in one tile and in several.
+
+    Some entries are skipped or outside the pool, the seed of one request is among its own slots.
+    """
+    generator = np.random.default_rng(num_entries)
+    num_requests, slots_each = 3, 7
+    num_tokens = num_requests * num_entries
+    num_slots = num_requests * slots_each
+    request_of_entry = np.arange(num_tokens) // num_entries
+    slots = request_of_entry * slots_each + generator.integers(0, slots_each, num_tokens)
+    slots[generator.integers(0, 5, num_tokens) == 0] = -1
+    slots[generator.integers(0, 9, num_tokens) == 0] = num_slots
+    positions = np.arange(num_tokens) % num_entries
+    launch = write_launch(
+        records=generator.integers(0, 9, (num_slots, 4)),
+        tokens=generator.integers(0, 9, num_tokens),
+        positions=positions + (generator.integers(0, 9, num_tokens) == 0),
+        slots=slots,
+        write_offsets=np.arange(num_requests + 1) * num_entries,
+        write_seed_slot_indices=[3, -1, num_slots],
+        write_num_valid_reqs=[num_requests],
+        expected_input_tokens=generator.integers(0, 9, num_tokens),
+        expected_input_positions=positions,
+        real_kv_hashes=generator.integers(0, 9, num_tokens),
+        violation_ring=ring(2 * num_tokens),
+    )
+    wanted = outcome(REFERENCE, "write", launch)
+    assert_same_outcome(implementation, outcome(implementation, "write", launch), wanted)
