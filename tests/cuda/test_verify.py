@@ -13,7 +13,6 @@ from tests.kernels.implementations import REFERENCE
 from tests.kernels.launches import (
     arguments,
     assert_same_outcome,
-    folded_hashes,
     malformed_vectors,
     outcome,
     ring,
@@ -22,6 +21,7 @@ from tests.kernels.launches import (
 )
 from tests.kernels.malformed_cases import CASES
 from tests.kernels.test_verify import worlds
+from tests.kernels.vector_launches import verify_vector
 
 BOTH = pytest.mark.parametrize("headers", [ON_HOST, ON_HOST_THREADS], ids=lambda each: each.name)
 # Below 0 the ring loses its first rows, and which ones these are depends on the order.
@@ -32,24 +32,7 @@ _LEAST_INDEX = {ON_HOST.name: -2, ON_HOST_THREADS.name: 0}
 @pytest.mark.parametrize("case_idx", range(len(vector_cases("verify"))))
 def test_verify_header_reproduces_the_shared_vector(headers, case_idx):
     case = vector_cases("verify")[case_idx]
-    slots = case.inputs["verify_slot_indices"]
-    launch = arguments(
-        canary_records=case.inputs["canary_buf"],
-        verify_slot_indices=slots,
-        verify_expected_tokens=case.inputs["verify_expected_tokens"],
-        verify_expected_positions=case.inputs["verify_expected_positions"],
-        verify_prev_slot_indices=case.inputs["verify_prev_slot_indices"],
-        verify_num_valid=case.inputs["verify_num_valid"],
-        enable=case.inputs["enable"],
-        real_kv_hashes=folded_hashes(case, headers, slots),
-        reason_bits=[],
-        violation_ring=case.inputs["violation_ring"],
-        violation_write_index=case.inputs["violation_write_index"],
-        slot_run_counter=case.inputs["slot_run_counter"],
-        kernel_run_counter=case.inputs["kernel_run_counter"],
-        launch_tag=int(case.inputs["kernel_kind"]),
-        check_verify_expected_token=bool(case.inputs["check_verify_expected_token"]),
-    )
+    launch = verify_vector(case, headers)
     wanted = wanted_of(case)
     np.testing.assert_array_equal(launch["canary_records"], wanted.pop("canary_records"))
     assert_same_outcome(headers, outcome(headers, "verify", launch), wanted)

@@ -13,9 +13,7 @@ from tests.helpers.vectors import vector_cases
 from tests.kernels.implementations import REFERENCE
 from tests.kernels.launches import (
     UNTOUCHED,
-    arguments,
     assert_same_outcome,
-    folded_hashes,
     malformed_vectors,
     outcome,
     ring,
@@ -24,6 +22,7 @@ from tests.kernels.launches import (
 )
 from tests.kernels.malformed_cases import CASES
 from tests.kernels.test_write import request_b, world_launch, worlds
+from tests.kernels.vector_launches import write_vector
 
 BOTH = pytest.mark.parametrize("headers", [ON_HOST, ON_HOST_THREADS], ids=lambda each: each.name)
 # Below 0 the ring loses its first rows, and which ones these are depends on the order.
@@ -34,25 +33,7 @@ _LEAST_INDEX = {ON_HOST.name: -2, ON_HOST_THREADS.name: 0}
 @pytest.mark.parametrize("case_idx", range(len(vector_cases("write"))))
 def test_write_header_reproduces_the_shared_vector(headers, case_idx):
     case = vector_cases("write")[case_idx]
-    asserts_input = bool(case.inputs["enable_write_input_assert"])
-    launch = arguments(
-        write_offsets=case.inputs["write_offsets"],
-        write_seed_slot_indices=case.inputs["write_seed_slot_indices"],
-        write_num_valid_reqs=case.inputs["write_num_valid_reqs"],
-        input_ids=case.inputs["input_ids"],
-        positions=case.inputs["positions"],
-        out_cache_loc=case.inputs["out_cache_loc"],
-        expected_input_tokens=case.inputs["expected_input_tokens"] if asserts_input else [],
-        expected_input_positions=case.inputs["expected_input_positions"] if asserts_input else [],
-        real_kv_hashes=folded_hashes(case, headers, case.inputs["out_cache_loc"]),
-        enable_chain_position_assert=case.inputs["enable_chain_position_assert"],
-        canary_records=case.inputs["canary_buf"],
-        violation_ring=case.inputs["violation_ring"],
-        violation_write_index=case.inputs["violation_write_index"],
-        slot_run_counter=case.inputs["slot_run_counter"],
-        kernel_run_counter=case.inputs["kernel_run_counter"],
-        launch_tag=int(case.inputs["kernel_kind"]),
-    )
+    launch = write_vector(case, headers)
     assert_same_outcome(headers, outcome(headers, "write", launch), wanted_of(case))
 
 

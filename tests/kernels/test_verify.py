@@ -16,7 +16,6 @@ from tests.kernels.launches import (
     UNTOUCHED,
     arguments,
     assert_same_outcome,
-    folded_hashes,
     malformed_vectors,
     outcome,
     ring,
@@ -24,6 +23,7 @@ from tests.kernels.launches import (
     wanted_of,
 )
 from tests.kernels.malformed_cases import CASES
+from tests.kernels.vector_launches import verify_vector
 
 pytestmark = [pytest.mark.parametrize("implementation", IMPLEMENTATIONS), WRAPS]
 
@@ -185,24 +185,7 @@ def test_verify_writes_no_bits_when_none_are_wanted(implementation):
 @pytest.mark.parametrize("case_idx", range(len(vector_cases("verify"))))
 def test_verify_reproduces_the_shared_vector(implementation, case_idx):
     case = vector_cases("verify")[case_idx]
-    slots = case.inputs["verify_slot_indices"]
-    launch = arguments(
-        canary_records=case.inputs["canary_buf"],
-        verify_slot_indices=slots,
-        verify_expected_tokens=case.inputs["verify_expected_tokens"],
-        verify_expected_positions=case.inputs["verify_expected_positions"],
-        verify_prev_slot_indices=case.inputs["verify_prev_slot_indices"],
-        verify_num_valid=case.inputs["verify_num_valid"],
-        enable=case.inputs["enable"],
-        real_kv_hashes=folded_hashes(case, implementation, slots),
-        reason_bits=[],
-        violation_ring=case.inputs["violation_ring"],
-        violation_write_index=case.inputs["violation_write_index"],
-        slot_run_counter=case.inputs["slot_run_counter"],
-        kernel_run_counter=case.inputs["kernel_run_counter"],
-        launch_tag=int(case.inputs["kernel_kind"]),
-        check_verify_expected_token=bool(case.inputs["check_verify_expected_token"]),
-    )
+    launch = verify_vector(case, implementation)
     wanted = wanted_of(case)
     records = wanted.pop("canary_records")
     np.testing.assert_array_equal(launch["canary_records"], records)
