@@ -114,8 +114,8 @@ class HostArrays:
     ) -> KernelArray:
         """KV bytes from an address on as uint8 [num_rows, row_bytes]; rows may overlap."""
         span_bytes = (num_rows - 1) * step_bytes + row_bytes
-        memory = np.ctypeslib.as_array((ctypes.c_uint8 * span_bytes).from_address(address))
-        return as_strided(memory, (num_rows, row_bytes), (step_bytes, 1), writeable=False)
+        span = np.ctypeslib.as_array((ctypes.c_uint8 * span_bytes).from_address(address))
+        return as_strided(span, (num_rows, row_bytes), (step_bytes, 1), writeable=False)
 
     def written(self, scratch: KernelArray) -> KernelArray:
         """A `hashed_output` that launches fill, as an input of those after them."""

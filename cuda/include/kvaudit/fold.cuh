@@ -82,7 +82,7 @@ KVAUDIT_HD std::uint64_t fold_bytes(std::uint64_t hash, const unsigned char* byt
 }
 
 // How many leading bytes of a slot a mode covers. PARTIAL asks for kPartialReadBytes of every slot,
-// whatever read_bytes says.
+// whatever read_bytes says: a slot has at least as many.
 KVAUDIT_HD std::int64_t covered_bytes(const RealKvSource& source, RealKvHashMode mode) {
   return mode == RealKvHashMode::kAll       ? source.read_bytes
          : mode == RealKvHashMode::kPartial ? kPartialReadBytes

@@ -1,9 +1,9 @@
-"""`plan` on a CUDA device: count and scan in one block, then one thread an entry, then the seeds.
+"""`plan` on a CUDA device: count and scan in one block, then the entries, then the seeds.
 
 Three launches and no memory of its own: until the last one, `write_seed_slot_indices` holds where
 each row's verify entries begin. A block finds the rows of its next entries by binary search there,
-and each entry its row among them; it reads 8 scattered bytes of the table (28 with map and tokens)
-and writes 32.
+and each entry its row among them. An entry reads 8 scattered bytes of the table (28 with map and
+tokens) and writes 32.
 """
 
 from __future__ import annotations
