@@ -169,7 +169,8 @@ def test_the_kernels_of_the_readme_stamp_and_check_a_step(readme):
 
 
 def test_the_function_of_the_readme_stamps_a_request_as_a_write_launch_does(readme):
-    launch = request_b(real_kv_hashes=[5, 6, 7, 8])
+    """But for the run, which its kernel counts."""
+    launch = request_b(slots=[6, -1, 8, 99], real_kv_hashes=[5, 6, 7, 8])
     wanted = outcome(REFERENCE, "write", launch)
     arrays = [launch[name] for name in ("input_ids", "out_cache_loc", "real_kv_hashes")]
     readme.library().call_stamp_request(
@@ -180,7 +181,10 @@ def test_the_function_of_the_readme_stamps_a_request_as_a_write_launch_does(read
         *(ctypes.c_void_p(array.ctypes.data) for array in arrays),
         ctypes.c_int64(4),
     )
-    np.testing.assert_array_equal(launch["canary_records"], wanted["canary_records"])
+    assert (wanted.pop("kernel_run_counter"), launch["kernel_run_counter"]) == (1, 0)
+    assert wanted["slot_run_counter"] == 2
+    for name, value in wanted.items():
+        np.testing.assert_array_equal(launch[name], value, err_msg=name)
 
 
 @pytest.mark.parametrize("header", sorted(path.name for path in INCLUDE.rglob("*.cuh")))
