@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
-from functools import wraps
-from queue import SimpleQueue
+from functools import partial, wraps
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.backends import memory
-from kvaudit.backends.column_upload import ColumnUpload, Load
 from kvaudit.backends.cuda_device import usable_devices
 from kvaudit.backends.cuda_errors import cuda_errors_translated
 from kvaudit.backends.cuda_staging import Staging
 from kvaudit.backends.device_arrays import DeviceArrays
-from kvaudit.backends.fold_lane import FoldLane
+from kvaudit.backends.fold_pipeline import FoldPipeline, Load
 from kvaudit.backends.kernel_backend import KernelBackend
 from kvaudit.backends.kernel_set import KernelSet, kernel_set
-from kvaudit.backends.shipments import (
-    compare_digests,
-    largest_shipment,
-    picked_hashes,
-    shipments,
-)
-from kvaudit.core.backend import Backend
+from kvaudit.backends.shipments import largest_shipment
+from kvaudit.core.backend import Backend, FoldJob
 from kvaudit.core.kv_column import KvColumn
 from kvaudit.errors import BackendError
 from kvaudit.kernels.array_forms import KernelArray
@@ -37,22 +31,14 @@ from kvaudit.kernels.compilation import cache_folder, needs_compilation
 from kvaudit.kernels.cuda_module import SIMULATED, cuda, on_stream
 from kvaudit.kernels.digest import numba_cuda as digest_kernels
 from kvaudit.kernels.digest import numbers
-from kvaudit.kernels.fold import numba_cuda as fold_kernels
-from kvaudit.kernels.hash import numba_cuda as hash_kernels
-from kvaudit.kernels.row_threads import feed, num_threads
-from kvaudit.kernels.verify import numba_cuda as verify_kernels
+from kvaudit.kernels.fold import numba_cpu as host_fold
+from kvaudit.kernels.row_threads import num_threads
 from kvaudit.kernels.write import numba_cpu as host_write
 
-_KERNELS = (
-    *digest_kernels.KERNELS,
-    *fold_kernels.KERNELS,
-    *hash_kernels.KERNELS,
-    *verify_kernels.KERNELS,
-)
-# While the hashes of one column return, the windows of the next are under way.
-_NUM_LANES = 2
-# Of rows wider than a buffer takes: one is filled, one is folded.
-_NUM_WIDE_BUFFERS = 2
+# What `compile_kernels` compiles last: where these are kept, all others are.
+_LAST_KERNELS = digest_kernels.KERNELS
+# Of a walk beside another one, or of rows too wide for the usual buffers.
+_NUM_OWN_BUFFERS = 2
 # numba-cuda breaks where two threads load a kernel at once, and its simulator where they launch one.
 _launching = threading.Lock()
 
@@ -87,7 +73,6 @@ class CudaBackend(KernelBackend):
     name = "cuda"
     # Callers prepare their entries beside each other; the device takes one call at a time.
     max_callers = num_threads()
-    max_folds = _NUM_LANES
 
     def __init__(self, *, device: str, device_idx: int | None = None) -> None:
         kernels = kernel_set("numba_cuda")
@@ -103,17 +88,13 @@ class CudaBackend(KernelBackend):
             with self._device:
                 self._stream = cuda.stream()
                 self._staging = Staging()
-                self._lanes = [FoldLane() for _ in range(_NUM_LANES)]
-        self._free_lanes = SimpleQueue[FoldLane]()
-        for lane in self._lanes:
-            self._free_lanes.put(lane)
+        self._idle_staging = [self._staging]
 
     @property
     def device_bytes(self) -> int:
         """Device memory that it holds, which is the most that it held; see `core.backend`."""
         records = 0 if self._records is None else int(self._records[1].nbytes)
-        lanes = sum(lane.num_bytes for lane in self._lanes)
-        return self._staging.device_bytes + lanes + self._arrays.num_bytes + records
+        return self._staging.device_bytes + self._arrays.num_bytes + records
 
     def spread(self, num_jobs: int) -> Sequence[Backend]:
         """This backend and one on each other device; see `core.backend`."""
@@ -128,7 +109,7 @@ class CudaBackend(KernelBackend):
     def needs_compilation(self, *, writes: bool = False) -> bool:
         """Whether any kernel has no compiled code yet; see `core.backend`."""
         on_host = writes and needs_compilation(host_write.KERNELS)
-        return on_host or (not SIMULATED and needs_compilation(_KERNELS))
+        return on_host or (not SIMULATED and needs_compilation(_LAST_KERNELS))
 
     def compile_kernels(self, *, writes: bool = False) -> None:
         """Run every kernel once, the one that hashes chunks too; see `core.backend`."""
@@ -141,7 +122,7 @@ class CudaBackend(KernelBackend):
 
     def keeps_code(self) -> bool:
         """Whether there is a folder for compiled code; see `core.backend`."""
-        return all(cache_folder(kernel) is not None for kernel in _KERNELS)
+        return all(cache_folder(kernel) is not None for kernel in _LAST_KERNELS)
 
     @contextmanager
     def _on_device(self) -> Iterator[None]:
@@ -172,59 +153,62 @@ class CudaBackend(KernelBackend):
             self._records = weakref.ref(records), twin
         return self._records[1]
 
+    def combine(
+        self,
+        source_hashes: Sequence[NDArray[np.uint64]],
+        *,
+        running: NDArray[np.uint64] | None = None,
+    ) -> NDArray[np.uint64]:
+        """real_kv_hash of each slot, on the host, where the hashes are; see `core.backend`."""
+        combined = np.zeros(source_hashes[0].shape, np.uint64) if running is None else running
+        for hashes in source_hashes:
+            host_fold.launch_combine(memory.hashed_input(hashes), combined)
+        return combined
+
     def fold(
         self, column: KvColumn, rows: NDArray[np.int64], *, read_bytes: int | None = None
     ) -> NDArray[np.uint64]:
         """Source hash of each of the rows of a column; see `core.backend`."""
-        num_bytes = column.read_bytes if read_bytes is None else read_bytes
-        lane = self._free_lanes.get()
-        try:
-            with self._current_device():
-                return self._fold_on(lane, column, rows, num_bytes=num_bytes)
-        finally:
-            self._free_lanes.put(lane)
+        (hashes,) = self.folds([FoldJob(column, rows, read_bytes)])
+        return hashes
 
-    def _fold_on(
-        self, lane: FoldLane, column: KvColumn, rows: NDArray[np.int64], *, num_bytes: int
-    ) -> NDArray[np.uint64]:
-        """Send the windows of the rows, prove and fold all that is in them, and pick the rows."""
-        staging, row_bytes = self._staging_for(column), column.row_bytes
-        lane.begin(column.num_rows)
-        slots = lane.slots(min(column.num_rows, staging.buffer_bytes // max(1, row_bytes)))
+    def folds(self, jobs: Iterable[FoldJob]) -> Iterator[NDArray[np.uint64]]:
+        """What `fold` gives for each job, while the next ones are under way; see `core.backend`."""
+        for buffer_bytes, of_one_size in groupby(jobs, self._buffer_bytes):
+            staging = self._taken_staging(buffer_bytes)
+            pipeline = FoldPipeline(
+                of_one_size,
+                staging=staging,
+                work=partial(self._work, staging),
+                on_device=self._current_device,
+            )
+            try:
+                yield from pipeline.hashes()
+            finally:
+                if staging is self._staging:
+                    self._idle_staging.append(staging)
 
-        def send(load: Load) -> None:
-            shipment, buffer = load.shipment, load.buffer
-            buffer.upload(shipment.content.size, stream=lane.stream)
-            source_bytes = buffer.rows(shipment.first_byte, shipment.num_rows, row_bytes)
-            hashes = lane.hashes(load.first_row, load.first_row + shipment.num_rows)
-            with on_stream(lane.stream):
-                if load.digests is not None:
-                    _launch_digest(
-                        buffer.words, load.digests, buffer.block_sums, shipment.chunk_bytes
-                    )
-                self._kernels.launch_fold(
-                    source_bytes, slots[: shipment.num_rows], hashes, 1, row_bytes, num_bytes
-                )
-            buffer.record_use(lane.stream)
-
-        upload = ColumnUpload(
-            shipments(column, rows, max_bytes=staging.buffer_bytes),
-            lane=lane,
-            staging=staging,
-            send=send,
-            on_device=self._current_device,
-        )
-        try:
-            feed(upload.pieces(), upload.fill)
-        finally:
-            upload.close()
-        hashes, digests = lane.returned(upload.num_rows)
-        compare_digests(upload.sent, digests)
-        return picked_hashes(upload.sent, hashes, rows)
-
-    def _staging_for(self, column: KvColumn) -> Staging:
+    def _buffer_bytes(self, job: FoldJob) -> int:
         """The buffers of this backend, or, for rows wider than these take, some of their own."""
-        largest = largest_shipment(column)
-        if largest <= self._staging.buffer_bytes:
-            return self._staging
-        return Staging(buffer_bytes=largest, num_buffers=_NUM_WIDE_BUFFERS)
+        return max(self._staging.buffer_bytes, largest_shipment(job.column))
+
+    def _taken_staging(self, buffer_bytes: int) -> Staging:
+        """This backend's staging, unless another walk uses it or its buffers are too small."""
+        with self._current_device():
+            if buffer_bytes == self._staging.buffer_bytes:
+                with suppress(IndexError):
+                    return self._idle_staging.pop()
+            return Staging(buffer_bytes=buffer_bytes, num_buffers=_NUM_OWN_BUFFERS)
+
+    def _work(self, staging: Staging, load: Load) -> None:
+        """Enqueue the kernels of a load: its chunks are hashed, and all its rows folded."""
+        shipment, job = load.shipment, load.column.job
+        row_bytes = job.column.row_bytes
+        read_bytes = job.column.read_bytes if job.read_bytes is None else job.read_bytes
+        source_bytes = load.buffer.rows(shipment.first_byte, shipment.num_rows, row_bytes)
+        slots = staging.slots(shipment.num_rows)
+        with on_stream(load.column.lane.stream):
+            if load.digests is not None:
+                words, sums = load.buffer.words, load.buffer.block_sums
+                _launch_digest(words, load.digests, sums, shipment.chunk_bytes)
+            self._kernels.launch_fold(source_bytes, slots, load.hashes, 1, row_bytes, read_bytes)

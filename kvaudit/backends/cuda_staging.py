@@ -1,30 +1,27 @@
-"""Bytes on their way to a device: threads fill pinned buffers, the device works beside them.
+"""Memory through which columns go to a device: pinned buffers with twins there, and lanes.
 
-threads   fill A | fill B              | fill C              | wait for A, fill A | ..
-device           | upload A, work on A | upload B, work on B | upload C, ..       | ..
-
-The buffers are all the memory that a pool of any size needs there for its KV bytes.
+The buffers are all the memory that a pool of any size needs there for its KV bytes; a lane has 8
+bytes a row of a column.
 """
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kvaudit.backends.fold_lane import FoldLane
 from kvaudit.constants import WORD_BYTES
 from kvaudit.kernels.array_forms import KernelArray
 from kvaudit.kernels.cuda_module import Stream, cuda
 from kvaudit.kernels.digest import numbers
 
-# Large enough that a launch, which holds the interpreter for a while, is rare; small enough that a
-# column of some ten MiB is under way before all of it is read.
-BUFFER_BYTES: Final = 32 << 20
-# One is filled and one is worked on, for each of two columns.
-NUM_BUFFERS: Final = 4
+# Large enough that launches are rare, which hold the interpreter while other threads wait for it.
+BUFFER_BYTES: Final = 64 << 20
+# Five are filled, by all cores at once, while the device works on one.
+NUM_BUFFERS: Final = 6
 
 
 class Buffer:
@@ -72,40 +69,51 @@ class Buffer:
 
 
 class Staging:
-    """Buffers that the folds of one device share.
+    """Buffers and lanes that one walk over columns uses at a time.
 
     Args:
         buffer_bytes: size of a buffer.
-        num_buffers: how many there are.
+        num_buffers: how many there are, at least 2.
+
+    Fields:
+        buffers: the free ones; the device may still be at work on those at the end.
+        num_buffers: how many there are, free or not.
     """
 
     def __init__(self, *, buffer_bytes: int = BUFFER_BYTES, num_buffers: int = NUM_BUFFERS) -> None:
         self.buffer_bytes = buffer_bytes
-        self._free = deque(Buffer(buffer_bytes) for _ in range(num_buffers))
-        self.device_bytes = sum(buffer.device_bytes for buffer in self._free)
-        self._changed = threading.Condition()
+        self.num_buffers = num_buffers
+        self._buffers = [Buffer(buffer_bytes) for _ in range(num_buffers)]
+        self._lanes: list[FoldLane] = []
+        self._free_lanes: list[FoldLane] = []
+        self.buffers = deque(self._buffers)
+        self._slots = cuda.device_array(0, dtype=np.int64)
 
-    def take(self, stopped: threading.Event) -> Buffer | None:
-        """The buffer that has been free for longest; None once stopped and `wake` was called.
+    @property
+    def device_bytes(self) -> int:
+        """Bytes of device memory that it keeps."""
+        lanes = sum(lane.num_bytes for lane in self._lanes)
+        buffers = sum(buffer.device_bytes for buffer in self._buffers)
+        return buffers + lanes + int(self._slots.nbytes)
 
-        Args:
-            stopped: set when whoever takes it will not fill it.
-        """
-        with self._changed:
-            self._changed.wait_for(lambda: self._free or stopped.is_set())
-            if stopped.is_set():
-                return None
-            buffer = self._free.popleft()
-        buffer.wait()
-        return buffer
+    def reset(self) -> None:
+        """A walk has ended, or was given up: all that it used is free."""
+        self.buffers = deque(self._buffers)
+        self._free_lanes = list(self._lanes)
 
-    def give_back(self, buffer: Buffer) -> None:
-        """The buffer is free as soon as the device has passed its last use."""
-        with self._changed:
-            self._free.append(buffer)
-            self._changed.notify()
+    def take_lane(self) -> FoldLane:
+        """A lane that no column uses."""
+        if not self._free_lanes:
+            self._free_lanes.append(FoldLane())
+            self._lanes += self._free_lanes
+        return self._free_lanes.pop()
 
-    def wake(self) -> None:
-        """Look at `stopped` again, wherever a buffer is waited for."""
-        with self._changed:
-            self._changed.notify_all()
+    def give_back_lane(self, lane: FoldLane) -> None:
+        """The column's results have been returned."""
+        self._free_lanes.append(lane)
+
+    def slots(self, num_rows: int) -> KernelArray:
+        """The numbers 0, 1, .., shape [num_rows], int64, at most as many as rows fit in a buffer."""
+        if len(self._slots) < num_rows:
+            self._slots = cuda.to_device(np.arange(num_rows, dtype=np.int64))
+        return self._slots[:num_rows]

@@ -23,14 +23,13 @@ class FoldLane:
     def __init__(self) -> None:
         self.stream = cuda.stream()
         self._hashes = cuda.device_array(0, dtype=np.uint64)
-        self._slots = cuda.device_array(0, dtype=np.int64)
         self._digest_pages: list[KernelArray] = []
         self._num_digests: list[int] = []
 
     @property
     def num_bytes(self) -> int:
         """Bytes of device memory that it keeps."""
-        arrays = (self._hashes, self._slots, *self._digest_pages)
+        arrays = (self._hashes, *self._digest_pages)
         return sum(int(array.nbytes) for array in arrays)
 
     def begin(self, num_rows: int) -> None:
@@ -42,12 +41,6 @@ class FoldLane:
         self._num_digests = []
         if len(self._hashes) < num_rows:
             self._hashes = cuda.device_array(num_rows, dtype=np.uint64)
-
-    def slots(self, num_rows: int) -> KernelArray:
-        """The numbers 0, 1, .., shape [at least num_rows], int64."""
-        if len(self._slots) < num_rows:
-            self._slots = cuda.to_device(np.arange(num_rows, dtype=np.int64), stream=self.stream)
-        return self._slots
 
     def hashes(self, first: int, last: int) -> KernelArray:
         """Where the hashes of rows [first, last) of those that are sent go, uint64."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kvaudit.backends import memory
 from kvaudit.backends.kernel_set import KernelSet
 from kvaudit.constants import RECORD_WORDS, WORD_BYTES, LaunchTag
-from kvaudit.core.backend import Backend
+from kvaudit.core.backend import Backend, FoldJob
 from kvaudit.core.kv_column import KvColumn
 from kvaudit.kernels.array_forms import KernelArray, frozen, read_only
 
@@ -31,7 +31,6 @@ class KernelBackend(ABC):
     name: str
     device: str
     max_callers = 1
-    max_folds = 1
 
     def __init__(self, kernels: KernelSet) -> None:
         self._kernels = kernels
@@ -120,6 +119,10 @@ class KernelBackend(ABC):
         self, column: KvColumn, rows: NDArray[np.int64], *, read_bytes: int | None = None
     ) -> NDArray[np.uint64]:
         """Source hash of each of the rows of a column; see `core.backend`."""
+
+    def folds(self, jobs: Iterable[FoldJob]) -> Iterator[NDArray[np.uint64]]:
+        """What `fold` gives for each job, when it is asked for; see `core.backend`."""
+        return (self.fold(job.column, job.rows, read_bytes=job.read_bytes) for job in jobs)
 
     def combine(
         self,

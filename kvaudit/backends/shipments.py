@@ -53,6 +53,11 @@ class Shipment:
         """Bytes a chunk; 0 without any."""
         return 0 if self.digested is None else self.digested.chunk_bytes
 
+    @property
+    def has_host_proof(self) -> bool:
+        """Whether `prove_on_host` has anything to do."""
+        return self.window is not None or len(self.device_chunks) < len(self.chunks)
+
     def prove_on_host(self) -> None:
         """Prove what is not left to the device.
 
@@ -180,12 +185,10 @@ def picked_hashes(
         hashes: of all rows sent, in order, shape [m], uint64.
         rows: the wanted rows, shape [n], int64, strictly ascending.
     """
-    if len(hashes) == len(rows):
-        return hashes
-    picked = np.empty(len(rows), dtype=np.uint64)
-    first_hash = 0
+    parts, first_hash = [np.empty(0, dtype=np.uint64)], 0
     for shipment in sent:
         wanted = rows[shipment.first : shipment.last] - (shipment.first_row - first_hash)
-        picked[shipment.first : shipment.last] = hashes[wanted]
+        first, last = int(wanted[0]), int(wanted[-1]) + 1
+        parts.append(hashes[first:last] if last - first == len(wanted) else hashes[wanted])
         first_hash += shipment.num_rows
-    return picked
+    return parts[1] if len(sent) == 1 else np.concatenate(parts)

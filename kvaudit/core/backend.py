@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,26 @@ from kvaudit.constants import LaunchTag
 from kvaudit.core.kv_column import KvColumn
 
 
+class FoldJob(NamedTuple):
+    """Rows of a column to fold.
+
+    Fields:
+        column: the KV bytes.
+        rows: rows to fold, shape [n], int64, strictly ascending.
+        read_bytes: leading bytes of a row to fold; None = the column's own read_bytes.
+    """
+
+    column: KvColumn
+    rows: NDArray[np.int64]
+    read_bytes: int | None = None
+
+
 class Backend(Protocol):
     """Computes what the audit asks for. All arrays are numpy; a device copies inside.
 
     Slots of `records` are indices into it, as the kernels see them (DESIGN.md 3): 0 is padding, a
     negative predecessor is a chain head. One instance serves one run, on one thread
-    but where `max_callers` and `max_folds` allow more.
+    but where `max_callers` allows more.
     """
 
     @property
@@ -33,11 +47,6 @@ class Backend(Protocol):
     @property
     def max_callers(self) -> int:
         """How many threads may be in `verify` at once."""
-        ...
-
-    @property
-    def max_folds(self) -> int:
-        """How many threads may be in `fold` at once: more than 1 where a device would wait."""
         ...
 
     @property
@@ -90,6 +99,17 @@ class Backend(Protocol):
 
         Raises:
             FileCorrupt: a chunk's digest differs.
+        """
+        ...
+
+    def folds(self, jobs: Iterable[FoldJob]) -> Iterator[NDArray[np.uint64]]:
+        """What `fold` gives for each job, in their order; a device is at work on the next ones.
+
+        Args:
+            jobs: taken some time before their hashes are asked for.
+
+        Raises:
+            FileCorrupt: a chunk's digest differs, first that of the first such job.
         """
         ...
 

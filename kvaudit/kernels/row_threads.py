@@ -88,51 +88,32 @@ def drain(
         raise failures[min(failures)]
 
 
-def feed(tasks: Iterator[_Task], run: Callable[[_Task], object]) -> None:
-    """Call run(task) for every task on the other threads, which begin them in order.
+def begin(call: Callable[[], object]) -> Future[None]:
+    """Have another thread make a call, in the order in which calls are begun.
 
-    The caller only takes tasks, and may wait for what a task needs; the tasks of several callers
-    mix. So threads that are at work stay at work: to wake one takes as long as a small task. A call
-    from within a task runs on the calling thread.
+    Threads that find the next call waiting stay at work, where `drain` wakes them anew each time,
+    which takes as long as a small task. A call begun from within a task is made at once: whoever
+    waited for a free thread there could be the last one.
 
-    Args:
-        tasks: what there is to do; used by the calling thread alone.
-        run: does one; several run at once.
-
-    Raises:
-        Exception: what the first task in order that failed raised, else what the iterator raised;
-            no task is begun after a failure.
+    Returns:
+        what holds the exception of the call, once it is done.
     """
-    if getattr(_thread, "in_task", False):
-        for task in tasks:
-            run(task)
-        return
-    failures: dict[int, BaseException] = {}
-    futures: list[Future[None]] = []
+    if not getattr(_thread, "in_task", False):
+        return _helpers().submit(_in_task, call)
+    done: Future[None] = Future()
     try:
-        for number, task in enumerate(tasks):
-            if failures:
-                break
-            futures.append(_helpers().submit(_run_unless_failed, run, task, number, failures))
-    except Exception as error:  # noqa: BLE001 - raised below, unless an earlier task failed
-        failures[len(futures)] = error
-    finally:
-        wait(futures)
-    if failures:
-        raise failures[min(failures)]
+        call()
+    except Exception as error:  # noqa: BLE001 - as another thread would keep it
+        done.set_exception(error)
+    else:
+        done.set_result(None)
+    return done
 
 
-def _run_unless_failed(
-    run: Callable[[_Task], object], task: _Task, number: int, failures: dict[int, BaseException]
-) -> None:
-    """Run a task of `feed`, but for one that follows a failure."""
-    if failures and number > min(failures):
-        return
+def _in_task(call: Callable[[], object]) -> None:
     _thread.in_task = True
     try:
-        run(task)
-    except BaseException as error:  # noqa: BLE001 - the caller raises it
-        failures[number] = error
+        call()
     finally:
         _thread.in_task = False
 

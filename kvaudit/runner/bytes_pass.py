@@ -7,9 +7,7 @@ of its half, which the records pass judges.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +20,6 @@ from kvaudit.core.observer import RunObserver
 from kvaudit.core.snapshot import Snapshot
 from kvaudit.kernels.row_threads import drain
 from kvaudit.runner.column_hashes import ColumnHasher, ColumnHashes, index_of
-from kvaudit.runner.in_order import in_order
 from kvaudit.runner.row_space import RowSpace
 
 _VALUES_PER_LOOK = 1 << 20
@@ -105,25 +102,21 @@ class BytesPass:
         hasher = ColumnHasher(
             snapshot=snapshot, backend=self.backend, rows=self.rows, stamped=stamped
         )
-        hash_source, bytes_of_source = hasher.judge, hasher.bytes_of
         own = self._compared(stamped)
         if snapshot.real_kv_hash_mode is RealKvHashMode.PARTIAL:
             # The combined hash covers leading bytes alone: they are folded apart.
-            hash_source, bytes_of_source = hasher.fold_leading, hasher.leading_bytes_of
+            names, leading = own, sources
         else:
-            own = [name for name in own if name not in sources]
+            names, leading = [*sources, *(name for name in own if name not in sources)], []
         self.observer.stage(
-            "bytes", sum(map(bytes_of_source, sources)) + sum(map(hasher.bytes_of, own))
+            "bytes", sum(map(hasher.leading_bytes_of, leading)) + sum(map(hasher.bytes_of, names))
         )
-        calls = [partial(hash_source, name) for name in sources]
-        calls += [partial(hasher.judge, name) for name in own]
-        # On the CPU one after another: a fold keeps every core busy by itself.
-        with closing(in_order(calls, max_at_once=self.backend.max_folds)) as hashed:
-            combined = {
-                half: self._combine(names, hashed, result) for half, names in in_combined.items()
-            }
-            for column in hashed:
-                self._take(column, result)
+        hashed = hasher.hash_all(names, leading=leading)
+        combined = {
+            half: self._combine(names, hashed, result) for half, names in in_combined.items()
+        }
+        for column in hashed:
+            self._take(column, result)
         present = {n for n in (*snapshot.kv, *snapshot.digests) if self._selected(n)}
         result.unstamped = sorted(present.difference(sources, stamped), key=column_order)
         result.combined = list(combined)

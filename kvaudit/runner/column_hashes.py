@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -9,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.constants import PARTIAL_READ_BYTES
-from kvaudit.core.backend import Backend
+from kvaudit.core.backend import Backend, FoldJob
+from kvaudit.core.kv_column import KvColumn
 from kvaudit.core.snapshot import DigestGrain, Snapshot
 from kvaudit.errors import SnapshotInconsistent
 
@@ -50,35 +52,59 @@ class ColumnHasher:
     rows: NDArray[np.int64]
     stamped: AbstractSet[str]
 
-    def judge(self, name: str) -> ColumnHashes:
-        """The digest of each judged row, compared with its stamp where there is one.
+    def hash_all(
+        self, names: Sequence[str], *, leading: Sequence[str] = ()
+    ) -> Iterator[ColumnHashes]:
+        """Hash columns in their order, the next ones while the consumer has the last.
+
+        Args:
+            names: columns whose digests are compared with their stamps, where there are any.
+            leading: columns, before these, of which only the leading bytes of each judged row are
+                hashed, which no stamp speaks of.
 
         Raises:
             FileCorrupt: a chunk's digest differs.
-            SnapshotInconsistent: the column's bytes and its digests contradict each other.
+            SnapshotInconsistent: a column's bytes and its digests contradict each other.
         """
-        hashes, differing = self._hashes(name), _NO_ROWS
+        kv = self.snapshot.kv
+        jobs = [self._leading_job(kv[name]) for name in leading]
+        jobs += [self._job(name) for name in names if name in kv]
+        folds = self.backend.folds(jobs)
+        for name in leading:
+            yield ColumnHashes(
+                name=name,
+                hashes=next(folds),
+                differing_rows=_NO_ROWS,
+                kv_bytes=self.leading_bytes_of(name),
+            )
+        for name in names:
+            yield self._judged(name, next(folds) if name in kv else None)
+
+    def _leading_job(self, column: KvColumn) -> FoldJob:
+        return FoldJob(column, self.rows, min(PARTIAL_READ_BYTES, column.row_bytes))
+
+    def _job(self, name: str) -> FoldJob:
+        column = self.snapshot.kv[name]
+        if name not in self.snapshot.digests:
+            return FoldJob(column, self.rows)
+        return FoldJob(column, np.arange(column.num_rows, dtype=np.int64))
+
+    def _judged(self, name: str, folded: NDArray[np.uint64] | None) -> ColumnHashes:
+        """The digest of each judged row, compared with its stamp where there is one."""
+        index = index_of(self.rows)
+        if folded is None:
+            hashes = self.snapshot.digests[name].read().view(np.uint64)[index]
+        elif name in self.snapshot.digests:
+            self._agree(name, folded)
+            hashes = folded[index]
+        else:
+            hashes = folded
+        differing = _NO_ROWS
         if name in self.stamped:
             stamps = self.snapshot.stamped[name].read().view(np.uint64)
-            differing = self._first_of_pages(self.rows[hashes != stamps[index_of(self.rows)]])
+            differing = self._first_of_pages(self.rows[hashes != stamps[index]])
         return ColumnHashes(
             name=name, hashes=hashes, differing_rows=differing, kv_bytes=self.bytes_of(name)
-        )
-
-    def fold_leading(self, name: str) -> ColumnHashes:
-        """The hash of the leading bytes of each judged row, which no stamp speaks of.
-
-        Raises:
-            FileCorrupt: a chunk's digest differs.
-        """
-        column = self.snapshot.kv[name]
-        leading = min(PARTIAL_READ_BYTES, column.row_bytes)
-        hashes = self.backend.fold(column, self.rows, read_bytes=leading)
-        return ColumnHashes(
-            name=name,
-            hashes=hashes,
-            differing_rows=_NO_ROWS,
-            kv_bytes=self.leading_bytes_of(name),
         )
 
     def bytes_of(self, name: str) -> int:
@@ -92,17 +118,6 @@ class ColumnHasher:
     def leading_bytes_of(self, name: str) -> int:
         """What the combined hash of mode partial folds of a column."""
         return min(PARTIAL_READ_BYTES, self.snapshot.kv[name].row_bytes) * len(self.rows)
-
-    def _hashes(self, name: str) -> NDArray[np.uint64]:
-        """The digest of each judged row: recomputed where there are bytes, else as dumped."""
-        column = self.snapshot.kv.get(name)
-        if column is None:
-            return self.snapshot.digests[name].read().view(np.uint64)[index_of(self.rows)]
-        if name not in self.snapshot.digests:
-            return self.backend.fold(column, self.rows)
-        hashes = self.backend.fold(column, np.arange(column.num_rows, dtype=np.int64))
-        self._agree(name, hashes)
-        return hashes[index_of(self.rows)]
 
     def _first_of_pages(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """One row a page where digests are of pages: all rows of a page differ, or none does."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 
@@ -17,7 +15,6 @@ pytestmark = [
         reason="no CUDA device; the simulator runs it in a process of its own",
     ),
 ]
-PATIENCE_S = 30
 
 
 def test_bytes_of_a_buffer_arrive_on_the_device_and_are_seen_as_rows_and_words() -> None:
@@ -34,36 +31,28 @@ def test_bytes_of_a_buffer_arrive_on_the_device_and_are_seen_as_rows_and_words()
     assert buffer.device_bytes == 1024 + 64
 
 
-def test_buffers_take_turns() -> None:
-    staging, never = Staging(buffer_bytes=1024, num_buffers=3), threading.Event()
-    first, second = staging.take(never), staging.take(never)
-    staging.give_back(second)
-    staging.give_back(first)
-    third, *again = (staging.take(never) for _ in range(3))
-    assert third not in (first, second)
-    assert again == [second, first]
-    assert staging.device_bytes == 3 * (1024 + 64)
+def test_all_buffers_and_lanes_are_free_after_a_walk_that_was_given_up() -> None:
+    staging = Staging(buffer_bytes=1024, num_buffers=3)
+    buffers = list(staging.buffers)
+    staging.buffers.popleft()
+    lanes = [staging.take_lane() for _ in range(2)]
+    staging.reset()
+    assert list(staging.buffers) == buffers
+    assert {staging.take_lane() for _ in range(2)} == set(lanes)
 
 
-def test_whoever_waits_for_a_buffer_gets_the_next_one_that_is_given_back() -> None:
-    staging, never = Staging(buffer_bytes=1024, num_buffers=1), threading.Event()
-    buffer, taken = staging.take(never), []
-    waiting = threading.Thread(target=lambda: taken.append(staging.take(never)))
-    waiting.start()
-    staging.give_back(buffer)
-    waiting.join(PATIENCE_S)
-    assert taken == [buffer]
+def test_a_lane_is_made_when_none_is_free_and_taken_again_when_it_is() -> None:
+    staging = Staging(buffer_bytes=1024, num_buffers=2)
+    first, second = staging.take_lane(), staging.take_lane()
+    assert first is not second
+    staging.give_back_lane(first)
+    assert staging.take_lane() is first
+    second.begin(10)
+    assert staging.device_bytes == 2 * (1024 + 64) + 80
 
 
-def test_whoever_has_stopped_waits_no_more_and_takes_none() -> None:
-    staging, stopped = Staging(buffer_bytes=1024, num_buffers=1), threading.Event()
-    buffer, taken = staging.take(stopped), []
-    waiting = threading.Thread(target=lambda: taken.append(staging.take(stopped)))
-    waiting.start()
-    stopped.set()
-    staging.wake()
-    waiting.join(PATIENCE_S)
-    assert taken == [None]
-    staging.give_back(buffer)
-    assert staging.take(stopped) is None
-    assert staging.take(threading.Event()) is buffer
+def test_slots_count_from_zero_and_are_kept() -> None:
+    staging = Staging(buffer_bytes=1024, num_buffers=2)
+    for num_rows in (4, 9, 3):
+        np.testing.assert_array_equal(staging.slots(num_rows).copy_to_host(), np.arange(num_rows))
+    assert staging.device_bytes == 2 * (1024 + 64) + 72

@@ -48,11 +48,7 @@ def test_a_column_without_digests_returns_none() -> None:
 def test_memory_is_kept_from_column_to_column() -> None:
     lane = FoldLane()
     lane.begin(5)
-    slots = lane.slots(4)
     lane.begin(4)
-    assert lane.slots(3) is slots
-    assert lane.num_bytes == 5 * 8 + 4 * 8
-    np.testing.assert_array_equal(slots.copy_to_host(), np.arange(4))
+    assert lane.num_bytes == 5 * 8
     lane.begin(7)
-    np.testing.assert_array_equal(lane.slots(9).copy_to_host(), np.arange(9))
-    assert lane.num_bytes == 7 * 8 + 9 * 8
+    assert lane.num_bytes == 7 * 8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 from kvaudit.backends.cpu import CpuBackend
 from kvaudit.backends.reference import ReferenceBackend
 from kvaudit.constants import CHAIN_ANCHOR, NO_SEED, SKIP_WRITE, FailReason, LaunchTag
-from kvaudit.core.backend import Backend
+from kvaudit.core.backend import Backend, FoldJob
 from kvaudit.core.kv_column import ArrayKvColumn
 from kvaudit.kernels.hash.reference import splitmix64_mix3
+from tests.helpers.kv_columns import random_column
 
 BACKENDS = [
     pytest.param(ReferenceBackend, id="reference"),
@@ -162,4 +164,23 @@ def test_the_host_is_one_place_and_holds_no_device_memory(backend_class: type) -
     backend = backend_class()
     assert list(backend.spread(4)) == [backend]
     assert backend.device_bytes == 0
-    assert backend.max_folds == 1
+
+
+@pytest.mark.parametrize("backend_class", BACKENDS)
+def test_folds_come_in_the_order_of_the_jobs_each_when_it_is_asked_for(backend_class: type) -> None:
+    backend, taken = backend_class(), []
+    columns = [
+        random_column(num_rows=9, row_bytes=16, read_bytes=16, window_rows=4, seed=seed)
+        for seed in range(3)
+    ]
+
+    def jobs() -> Iterator[FoldJob]:
+        for number, column in enumerate(columns):
+            taken.append(number)
+            yield FoldJob(column, np.arange(number, 9), 8 * number)
+
+    for number, hashes in enumerate(backend.folds(jobs())):
+        assert taken == list(range(number + 1))
+        expected = backend.fold(columns[number], np.arange(number, 9), read_bytes=8 * number)
+        np.testing.assert_array_equal(hashes, expected)
+    assert len(taken) == 3

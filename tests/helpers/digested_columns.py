@@ -98,10 +98,14 @@ def digested_column(
     batch_rows: list[int] | None = None,
     has_digests: bool = True,
     seed: int = 0,
+    name: str = "kv.k.0",
+    data: np.ndarray | None = None,
 ) -> DigestedColumn:
-    """Random bytes."""
-    data = np.random.default_rng(seed).integers(0, 256, (num_rows, row_bytes), dtype=np.uint8)
+    """The given bytes, or random ones."""
+    if data is None:
+        data = np.random.default_rng(seed).integers(0, 256, (num_rows, row_bytes), dtype=np.uint8)
     return DigestedColumn(
+        name=name,
         data=data,
         read_bytes=row_bytes if read_bytes is None else read_bytes,
         batch_rows=[num_rows] if batch_rows is None else batch_rows,

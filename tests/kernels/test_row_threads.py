@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import multiprocessing
 import os
 import threading
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 from kvaudit.kernels import row_threads
-from kvaudit.kernels.row_threads import drain, feed, num_threads, run_rows
+from kvaudit.kernels.row_threads import begin, drain, num_threads, run_rows
 
 
 def covered(num_rows, rows_per_task):
@@ -141,88 +140,49 @@ def test_drain_lets_an_interrupt_of_the_caller_win(monkeypatch):
         drain(iter(range(2)), fail)
 
 
-def test_feed_runs_each_task_once_on_other_threads_and_takes_them_itself():
-    caller, takers, run = threading.get_ident(), set(), []
-
-    def tasks():
-        for task in range(300):
-            takers.add(threading.get_ident())
-            yield task
-
-    feed(tasks(), lambda task: run.append((task, threading.get_ident())))
-    assert sorted(task for task, _ in run) == list(range(300))
-    assert takers == {caller}
-    assert caller not in {thread for _, thread in run}
-
-
-def test_feed_within_a_task_stays_on_its_thread():
-    strangers = []
-
-    def outer(_task):
-        own = threading.get_ident()
-        feed(iter(range(8)), lambda _inner: strangers.append(threading.get_ident() != own))
-
-    feed(iter(range(40)), outer)
-    drain(iter(range(40)), outer)
-    assert strangers == [False] * 8 * 80
+def test_calls_are_begun_on_other_threads_in_order(monkeypatch):
+    monkeypatch.setattr(row_threads, "_helpers", lambda: alone)
+    seen = []
+    with ThreadPoolExecutor(1) as alone:
+        begun = [
+            begin(lambda number=number: seen.append((number, threading.get_ident())))
+            for number in range(50)
+        ]
+        for each in begun:
+            assert each.result(30) is None
+    numbers, threads = zip(*seen, strict=True)
+    assert numbers == tuple(range(50))
+    assert threading.get_ident() not in threads
 
 
-def test_feeds_of_several_callers_mix():
-    with ThreadPoolExecutor(2) as callers:
-        seen = [[], []]
-        fed = [callers.submit(feed, iter(range(200)), each.append) for each in seen]
-        for each in fed:
-            each.result(30)
-    assert [sorted(each) for each in seen] == [list(range(200))] * 2
+def test_a_call_begun_within_a_task_is_made_at_once():
+    made = []
+
+    def outer():
+        inner = begin(lambda: made.append(threading.get_ident()))
+        assert inner.done()
+        assert made[-1] == threading.get_ident()
+
+    for each in [begin(outer) for _ in range(40)]:
+        each.result(30)
+    drain(iter(range(40)), lambda _task: outer())
+    assert len(made) == 80
 
 
-@pytest.mark.parametrize("first", [0, 3, 25])
-def test_feed_raises_the_first_failure_in_order_and_begins_nothing_long_after(first):
-    run = []
-
-    def fail(task):
-        run.append(task)
-        if task >= first:
-            raise ValueError(task)
-
-    def endless():
-        yield from itertools.count()
-
-    for _ in range(20):
-        run.clear()
-        with pytest.raises(ValueError, match=f"^{first}$"):
-            feed(endless(), fail)
-        assert set(range(first)) < set(run)
-
-
-def test_feed_raises_what_its_tasks_raise_when_no_task_before_failed():
-    def tasks():
-        yield from range(3)
-        message = "no more"
+@pytest.mark.parametrize("within_a_task", [False, True])
+def test_what_a_call_raises_is_kept_for_who_waits(within_a_task):
+    def fail():
+        message = "the call"
         raise KeyError(message)
 
-    run = []
-    with pytest.raises(KeyError, match="no more"):
-        feed(tasks(), run.append)
-    assert sorted(run) == [0, 1, 2]
-    with pytest.raises(ZeroDivisionError):
-        feed(tasks(), lambda task: 1 // (task - 1))
-
-
-def test_feed_lets_an_interrupt_of_the_caller_win_and_leaves_no_task_behind():
-    ended = []
-
-    def tasks():
-        yield from range(5)
-        raise KeyboardInterrupt
-
-    def run(task):
-        ended.append(task)
-        raise ValueError(task)
-
-    with pytest.raises(KeyboardInterrupt):
-        feed(tasks(), run)
-    assert 0 in ended
+    begun = []
+    if within_a_task:
+        drain(iter(range(2)), lambda _task: begun.append(begin(fail)))
+    else:
+        begun.append(begin(fail))
+    for each in begun:
+        with pytest.raises(KeyError, match="the call"):
+            each.result(30)
 
 
 def test_drain_uses_no_more_threads_than_it_is_told(monkeypatch):
