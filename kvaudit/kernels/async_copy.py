@@ -47,10 +47,10 @@ def _copying(options: str, num_bytes: int) -> Callable[..., Any]:
     @intrinsic
     def copy(_typing: Any, shared: Any, shared_idx: Any, source_words: Any, word_idx: Any) -> Any:  # noqa: ANN401 - numba's
         def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401 - numba's
-            types_of = signature.args
+            shared_type, _, source_type, _ = signature.args
             ends = (
-                _pointer(context, builder, (types_of[0], arguments[0]), arguments[1]),
-                _pointer(context, builder, (types_of[2], arguments[2]), arguments[3]),
+                _pointer(context, builder, (shared_type, arguments[0]), arguments[1]),
+                _pointer(context, builder, (source_type, arguments[2]), arguments[3]),
             )
             _run(builder, text, tuple(builder.ptrtoint(end, _ADDRESS) for end in ends))
             return context.get_dummy_value()
