@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kvaudit.constants import PADDING_SLOT, LaunchTag
 from kvaudit.core.layout import SlotRanges
 from kvaudit.core.plan import PlannedLaunch
+from kvaudit.core.sequences import SequenceState
 from kvaudit.core.snapshot import Snapshot
 
 MAX_BLOCK_ENTRIES: Final = 1 << 16
@@ -135,6 +136,10 @@ class EntrySource(Protocol):
 
     def request_ids_of(self, entry_indices: NDArray[np.int64]) -> list[str | None]:
         """The request of each entry; None where the source does not say."""
+        ...
+
+    def states_of(self, entry_indices: NDArray[np.int64]) -> list[SequenceState | None]:
+        """The state of the sequence of each entry; None where the source does not say."""
         ...
 
 

@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.core.canary_health import CanaryHealth
-from kvaudit.core.entries import ALL_ENTRIES, Scope
+from kvaudit.core.claims import Claims, claims_of
+from kvaudit.core.entries import ALL_ENTRIES, EntrySource, Scope
+from kvaudit.core.failed_rows import NONE_FAILED, FailedRows
 from kvaudit.core.held_slots import JUDGED_STATES, LIVE_STATES, HeldSlots
 from kvaudit.core.plan import PlannedLaunch
+from kvaudit.core.pool_content import PoolContent
 from kvaudit.core.sequences import Sequences, SequenceState
 from kvaudit.core.snapshot import Snapshot
 
@@ -60,6 +63,11 @@ class PoolEvidence:
         scope: what the user asked to judge.
         gaps: what could not be judged.
         health: what the counters and the ring of the engine's own run say.
+        sources: everything that names entries, whatever the scope.
+        failed: the entries that failed, of all launches; very many are cut to the first.
+        differing: rows where a KV column differs from its stamp, by column; shape [n] each, int64,
+            ascending; very many are cut to the first.
+        content: what the slots hold; None where nothing failed.
     """
 
     snapshot: Snapshot
@@ -72,6 +80,15 @@ class PoolEvidence:
     scope: Scope = ALL_ENTRIES
     gaps: CoverageGaps = field(default_factory=CoverageGaps)
     health: CanaryHealth = field(default_factory=CanaryHealth)
+    sources: Sequence[EntrySource] = ()
+    failed: FailedRows = NONE_FAILED
+    differing: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    content: PoolContent | None = None
+
+    @cached_property
+    def claims(self) -> Claims:
+        """What the expectations say of every slot."""
+        return claims_of(self.sources, self.snapshot)
 
     @cached_property
     def live_slots(self) -> HeldSlots | None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from kvaudit.core.severity import Severity
 from kvaudit.core.snapshot import PoolKey
+
+# The JSON report lists so many slots of a finding; its evidence carries the exact count.
+MAX_LISTED: Final = 1000
 
 
 class RuleGroup(StrEnum):
@@ -61,7 +64,7 @@ class Finding:
             "name": self.name,
             "severity": None if self.severity is None else str(self.severity),
             "summary": self.summary,
-            "slots": list(self.slots),
+            "slots": list(self.slots[:MAX_LISTED]),
             "request_ids": list(self.request_ids),
             **self.key.place(),
             "step": self.key.step,

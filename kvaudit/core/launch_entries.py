@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kvaudit.constants import LaunchTag
 from kvaudit.core.entries import ALL_ENTRIES, MAX_BLOCK_ENTRIES, EntryBlock, Scope, to_kernel_slots
 from kvaudit.core.plan import PlannedLaunch
+from kvaudit.core.sequences import SequenceState
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,3 +83,7 @@ class LaunchEntries:
         """The request of each entry, where the plan says so."""
         names = self.launch.request_ids
         return [None if names is None else names[entry] for entry in entry_indices.tolist()]
+
+    def states_of(self, entry_indices: NDArray[np.int64]) -> list[SequenceState | None]:
+        """A plan says nothing of it."""
+        return [None] * len(entry_indices)

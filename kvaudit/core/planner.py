@@ -23,7 +23,7 @@ from kvaudit.core.entries import (
     to_kernel_slots,
 )
 from kvaudit.core.held_slots import JUDGED_STATES, HeldSlots
-from kvaudit.core.sequences import Sequences
+from kvaudit.core.sequences import Sequences, SequenceState
 from kvaudit.core.snapshot import Snapshot
 
 
@@ -113,6 +113,11 @@ class SequenceEntries:
     def request_ids_of(self, entry_indices: NDArray[np.int64]) -> list[str | None]:
         """The request of each entry."""
         return list(self.held.request_ids_of(entry_indices))
+
+    def states_of(self, entry_indices: NDArray[np.int64]) -> list[SequenceState | None]:
+        """The state of the sequence of each entry."""
+        states = self.sequences.states
+        return [states[owner] for owner in self.held.owners_of(entry_indices).tolist()]
 
     def _mask(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
         return self.scope.admits_slots(to_engine_slots(slots, self.slot_shift))

@@ -9,6 +9,7 @@ from kvaudit.core.evidence import PoolEvidence
 from kvaudit.core.finding import Finding, RuleGroup, group_of
 from kvaudit.diagnosis import (
     broken_link,
+    canary_bit_flip,
     double_free,
     kernel_stalled,
     launch_disabled,
@@ -20,12 +21,15 @@ from kvaudit.diagnosis import (
     slot_alias,
     slot_out_of_range,
     swa_map_stale,
+    token_mismatch,
     unstamped,
 )
+from kvaudit.diagnosis.explain_rows import Explainer, explain_rows
 from kvaudit.diagnosis.rule import Rule
 from kvaudit.errors import ConfigError
 
-RULES: Final[Mapping[Rule, Callable[[PoolEvidence], list[Finding]]]] = {
+# What finds its fault by itself, whatever failed.
+FINDERS: Final[Mapping[Rule, Callable[[PoolEvidence], list[Finding]]]] = {
     module.RULE: module.find
     for module in (
         not_covered,
@@ -43,6 +47,18 @@ RULES: Final[Mapping[Rule, Callable[[PoolEvidence], list[Finding]]]] = {
         refcount_mismatch,
     )
 }
+
+# What explains failed rows, in the order in which they are asked: what is proved from the rows
+# alone comes before what is concluded from what else there is.
+EXPLAINERS: Final[Mapping[Rule, Explainer]] = {
+    module.RULE: module.explain
+    for module in (
+        canary_bit_flip,
+        token_mismatch,
+    )
+}
+
+RULES: Final = tuple(sorted((*FINDERS, *EXPLAINERS), key=lambda rule: rule.id))
 
 # What covers the index family: it is checked as far as one of these runs.
 INDEX_RULES: Final = tuple(rule for rule in RULES if group_of(rule.id) is RuleGroup.INDEX)
@@ -73,8 +89,9 @@ def chosen_rules(select: Sequence[str], ignore: Sequence[str]) -> tuple[Rule, ..
 
 
 def diagnose(evidence: PoolEvidence, rules: Sequence[Rule]) -> list[Finding]:
-    """The findings of the rules, in rule order."""
-    return [finding for rule in rules for finding in RULES[rule](evidence)]
+    """The findings of the rules: in rule order, then what explains failed rows, most rows first."""
+    found = [finding for rule in rules if rule in FINDERS for finding in FINDERS[rule](evidence)]
+    return explain_rows(evidence, [e for rule, e in EXPLAINERS.items() if rule in rules], found)
 
 
 def _matches(rule: Rule, prefix: str) -> bool:

@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.core.evidence import PoolEvidence
-from kvaudit.core.finding import Finding
+from kvaudit.core.finding import MAX_LISTED, Finding
 from kvaudit.core.held_slots import HeldSlots
 from kvaudit.core.layout import slot_label
 from kvaudit.core.severity import Severity
 
-# A finding lists so many slots and requests; its evidence carries the exact count.
-MAX_LISTED: Final = 1000
 # Examples a finding spells out.
 MAX_EXAMPLES: Final = 8
 
@@ -67,7 +65,7 @@ class Rule:
             name=self.name,
             severity=self.severity,
             summary=summary,
-            slots=slots[:MAX_LISTED].tolist(),
+            slots=slots.tolist(),
             request_ids=list(dict.fromkeys(hits.request_ids))[:MAX_LISTED],
             key=evidence.snapshot.key,
             evidence={**counts, **(facts or {}), **(examples if hits.examples else {})},

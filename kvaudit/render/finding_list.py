@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -13,6 +14,8 @@ from kvaudit.render.labels import count_label, listed, pool_label, ranges_label
 from kvaudit.render.lines import aligned, heading, line
 from kvaudit.render.printable import printable
 
+# Findings in full: with their facts they fill a screen. They come ranked.
+MAX_FINDINGS: Final = 8
 MAX_EXAMPLES: Final = 3
 MAX_RANGES: Final = 8
 SEVERITY_STYLES: Final = {
@@ -33,8 +36,12 @@ def finding_list(findings: Sequence[Finding], *, names_pool: bool) -> list[Text]
     if not findings:
         return []
     lines = [heading("findings")]
-    for finding in findings:
+    for finding in findings[:MAX_FINDINGS]:
         lines += _finding(finding, names_pool=names_pool)
+    rest = Counter(f"{finding.rule} {finding.name}" for finding in findings[MAX_FINDINGS:])
+    if rest:
+        kinds = ", ".join(f"{count:,} {name}" for name, count in rest.items())
+        lines.append(line(f"and {rest.total():,} more: {kinds}", indent=1))
     return lines
 
 

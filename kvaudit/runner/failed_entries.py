@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kvaudit.constants import (
     MASK64,
+    PADDING_SLOT,
     PREDECESSOR_UNREACHABLE,
     RECORD_POSITION,
     RECORD_PREV_HASH,
@@ -19,7 +20,9 @@ from kvaudit.constants import (
     LaunchTag,
 )
 from kvaudit.core.backend import Backend
+from kvaudit.core.claims import NO_ROW, UNREACHABLE_ROW
 from kvaudit.core.entries import EntrySource
+from kvaudit.core.failed_rows import FailedRows
 from kvaudit.core.snapshot import PoolKey
 from kvaudit.core.violation import Violation
 
@@ -41,16 +44,25 @@ FAILED_ENTRY: Final = np.dtype(
 )
 
 
+# The first of a storm are enough for the rules: about 100 MiB a tag.
+MAX_DIAGNOSED: Final = 1 << 20
+
+
 class FailedEntries:
-    """The failed entries of one tag: an exact count, and the first `limit` in report order."""
+    """The failed entries of one tag.
+
+    An exact count, the first `limit` in report order, and as many as rules look at in entry order.
+    """
 
     def __init__(self, limit: int) -> None:
         self.total = 0
         self._limit = limit
         self._kept = np.empty(0, dtype=FAILED_ENTRY)
+        self._diagnosed: list[NDArray[Any]] = []
 
     def add(self, failed: NDArray[Any]) -> None:
         """Take in failed entries, shape [n], FAILED_ENTRY."""
+        self._diagnosed.append(failed[: max(0, MAX_DIAGNOSED - self.total)])
         self.total += len(failed)
         merged = np.concatenate((self._kept, failed))
         order = np.lexsort((merged["entry"], merged["position"], merged["slot"]))
@@ -60,6 +72,52 @@ class FailedEntries:
     def kept(self) -> NDArray[Any]:
         """At most `limit` entries, sorted by slot, stored position and entry."""
         return self._kept
+
+    @property
+    def diagnosed(self) -> NDArray[Any]:
+        """At most MAX_DIAGNOSED entries, in entry order."""
+        return np.concatenate([np.empty(0, dtype=FAILED_ENTRY), *self._diagnosed])
+
+
+def failed_rows_of(
+    failed: NDArray[Any],
+    *,
+    tag: LaunchTag,
+    records: NDArray[np.int64],
+    backend: Backend,
+    row_shift: int,
+) -> FailedRows:
+    """Failed entries of one tag, shape [n], FAILED_ENTRY, as the rules see them.
+
+    Args:
+        failed: the entries.
+        tag: the launch.
+        records: the record array, shape [num_indices, 4], int64.
+        backend: computes the expected chain hashes.
+        row_shift: the index of row 0.
+    """
+    read = (failed["index"] > PADDING_SLOT) & (failed["index"] < len(records))
+    stored = records[np.where(read, failed["index"], 0)].view(np.uint64)
+    prev_rows = failed["prev_index"] - row_shift
+    reachable = (failed["prev_index"] > PREDECESSOR_UNREACHABLE) & (
+        failed["prev_index"] < len(records)
+    )
+    prev_rows[~reachable] = UNREACHABLE_ROW
+    prev_rows[failed["prev_index"] < 0] = NO_ROW
+    return FailedRows(
+        tags=np.full(len(failed), tag, dtype=np.int64),
+        sources=failed["source"].copy(),
+        entries=failed["entry"].copy(),
+        slots=failed["slot"].copy(),
+        rows=np.where(read, failed["index"] - row_shift, NO_ROW),
+        prev_rows=prev_rows,
+        records=np.where(read[:, None], stored, np.uint64(0)),
+        expected_tokens=failed["expected_token"].copy(),
+        expected_positions=failed["expected_position"].copy(),
+        expected_chain_hashes=_expected_chain_hashes(failed, records, backend),
+        expected_real_kv_hashes=failed["expected_real_kv_hash"].copy(),
+        reasons=failed["reasons"].copy(),
+    )
 
 
 def violations_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,9 @@ from kvaudit.core.audit_options import AuditOptions
 from kvaudit.core.backend import Backend
 from kvaudit.core.column_names import stamped_name
 from kvaudit.core.dataset import AuditedPool
+from kvaudit.core.entries import ALL_ENTRIES, EntrySource
 from kvaudit.core.evidence import CoverageGaps, PoolEvidence
+from kvaudit.core.failed_rows import FailedRows
 from kvaudit.core.finding import Finding
 from kvaudit.core.launch_tag import KvHalf
 from kvaudit.core.observer import RunObserver
@@ -23,11 +26,15 @@ from kvaudit.diagnosis.registry import diagnose
 from kvaudit.diagnosis.rule import Rule
 from kvaudit.runner.bytes_pass import BytesPass, BytesResult
 from kvaudit.runner.column_rows import column_violations
-from kvaudit.runner.expectations import Expectations, scope_of
+from kvaudit.runner.expectations import Expectations, expectations_of, scope_of
 from kvaudit.runner.planned_rows import PlannedRows, planned_rows
 from kvaudit.runner.records_pass import RecordsPass, RecordsResult
 from kvaudit.runner.row_space import RowSpace
+from kvaudit.runner.slot_content import SlotContent
 from kvaudit.runner.slot_counts import SlotCounter, SlotCounts
+
+# The first differing rows of each column are enough for the rules.
+_MAX_DIAGNOSED_ROWS: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -101,6 +108,16 @@ class PoolAudit:
             )
             total += bytes_result.num_differing
         gaps = self._gaps(planned, records, bytes_result)
+        evidence = self._evidence(gaps)
+        if total:
+            judged = bytes_result is not None and snapshot.at is not DumpMoment.MID_STEP
+            evidence = replace(
+                evidence,
+                sources=self._all_sources(),
+                failed=FailedRows.joined(records.failed),
+                differing=bytes_result.differences if bytes_result and judged else {},
+                content=SlotContent(snapshot, space=space, backend=self.backend),
+            )
         counter = SlotCounter(snapshot=snapshot, space=space, sources=sources, planned=planned)
         return PoolResult(
             snapshot=snapshot,
@@ -111,8 +128,14 @@ class PoolAudit:
             counts=counter.count(records, bytes_result),
             violations=violations,
             violations_total=total,
-            findings=diagnose(self._evidence(gaps), self.rules),
+            findings=diagnose(evidence, self.rules),
         )
+
+    def _all_sources(self) -> tuple[EntrySource, ...]:
+        """Everything that names entries: what a bad slot holds may be of a request out of scope."""
+        if scope_of(self.options) == ALL_ENTRIES:
+            return self.expectations.sources
+        return expectations_of(self.pool, ALL_ENTRIES).sources
 
     def _bytes(
         self, space: RowSpace, planned: PlannedRows
@@ -127,7 +150,7 @@ class PoolAudit:
             observer=self.observer,
             rows=np.flatnonzero(planned.stampable),
             layers=self.options.layers,
-            max_rows=self.options.max_violations,
+            max_rows=max(self.options.max_violations, _MAX_DIAGNOSED_ROWS),
         ).run()
 
     def _gaps(

@@ -16,6 +16,7 @@ from kvaudit.constants import LaunchTag
 from kvaudit.core.backend import Backend
 from kvaudit.core.column_names import canary_name
 from kvaudit.core.entries import EntrySource
+from kvaudit.core.failed_rows import FailedRows
 from kvaudit.core.launch_tag import KvHalf
 from kvaudit.core.observer import RunObserver
 from kvaudit.core.report import TagCounters
@@ -24,7 +25,7 @@ from kvaudit.core.violation import Violation
 from kvaudit.runner.block_judge import BlockJudge, JudgedBlock
 from kvaudit.runner.canary_columns import column_of, tags_of_columns
 from kvaudit.runner.canary_launch import CanaryLaunch, launch_of
-from kvaudit.runner.failed_entries import FailedEntries, violations_of
+from kvaudit.runner.failed_entries import FailedEntries, failed_rows_of, violations_of
 from kvaudit.runner.in_order import in_order
 from kvaudit.runner.row_space import RowSpace
 
@@ -48,6 +49,7 @@ class RecordsResult:
         tags: counters of each launch that ran.
         violations: the first failed entries of each tag.
         violations_total: failed entries, exact.
+        failed: failed entries of each tag, for the rules.
         real_kv_differences: entries that only a mid-step dump excuses.
     """
 
@@ -62,6 +64,7 @@ class RecordsResult:
     tags: list[TagCounters] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
     violations_total: int = 0
+    failed: list[FailedRows] = field(default_factory=list)
     real_kv_differences: int = 0
 
     def add(self, block: JudgedBlock) -> None:
@@ -182,6 +185,16 @@ class RecordsPass:
             key=self.snapshot.key,
             real_kv_hash_judged=launch.real_kv_hash_judged,
         )
+        if failed.total:
+            result.failed.append(
+                failed_rows_of(
+                    failed.diagnosed,
+                    tag=launch.tag,
+                    records=launch.records,
+                    backend=self.backend,
+                    row_shift=self.space.row_shift,
+                )
+            )
 
     def _calls(
         self, judge: BlockJudge, source_indices: list[int]

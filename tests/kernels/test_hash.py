@@ -125,6 +125,14 @@ def test_a_link_over_arrays_is_undone_word_by_word(implementation, record):
     assert arrays.unmixed(arrays.mixed(token)).tolist() == [record[0]]
 
 
+@given(words=st.lists(WORD, max_size=5))
+def test_the_bits_of_words_are_counted(implementation, words):
+    _, unmix = MIXERS[implementation.name]
+    given_and_undone = [*words, *map(unmix, words)]
+    counts = arrays.bits_set(np.array(given_and_undone, dtype=np.uint64))
+    assert counts.tolist() == [word.bit_count() for word in given_and_undone]
+
+
 # Differential
 
 

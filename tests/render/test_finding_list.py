@@ -57,3 +57,10 @@ def test_examples_are_words_and_the_first_few_alone() -> None:
 def test_the_exact_count_of_slots_is_that_of_the_evidence() -> None:
     listed = replace(ALIAS, slots=tuple(range(0, 40, 2)), evidence={"num_slots": 5000})
     assert any("0,2,4,6,8,10,12,14,... (5,000 slots)" in text for text in shown(listed))
+
+
+def test_findings_past_the_first_few_are_counted_by_rule() -> None:
+    other = replace(ALIAS, rule="KV208", name="canary-bit-flip")
+    texts = shown(*[ALIAS] * 10, *[other] * 1200)
+    assert sum(text.startswith("  error  KV") for text in texts) == 8
+    assert texts[-1] == "  and 1,202 more: 2 KV101 slot-alias, 1,200 KV208 canary-bit-flip"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from kvaudit.core.claims import NO_ROW, UNREACHABLE_ROW
+from kvaudit.runner import failed_entries
 from kvaudit.runner.failed_entries import FAILED_ENTRY, FailedEntries
 from tests.helpers import corruptions
+from tests.helpers.failing import failing
 from tests.helpers.worlds import HEAD_HASH, fixture_f
 
 
@@ -69,3 +72,42 @@ def test_a_combined_hash_that_is_not_judged_expects_nothing(run) -> None:
     judged, unjudged = (run(world.dataset(), skip_bytes=skip).violations[0] for skip in (0, 1))
     assert judged.expected_real_kv_hash == judged.real_kv_hash
     assert unjudged.expected_real_kv_hash is None
+
+
+def test_the_rules_get_every_failed_entry_in_entry_order_whatever_is_shown() -> None:
+    failed = FailedEntries(1)
+    failed.add(_failed((9, 0, 0), (2, 5, 7)))
+    failed.add(_failed((1, 0, 8)))
+    assert failed.diagnosed["entry"].tolist() == [0, 7, 8]
+
+
+def test_a_storm_is_cut_to_what_rules_look_at(monkeypatch) -> None:
+    monkeypatch.setattr(failed_entries, "MAX_DIAGNOSED", 3)
+    failed = FailedEntries(1)
+    for _ in range(3):
+        failed.add(_failed((9, 0, 0), (2, 5, 7)))
+    assert (failed.total, len(failed.diagnosed)) == (6, 3)
+
+
+def test_failed_rows_hold_what_was_stored_and_what_was_expected() -> None:
+    world = fixture_f()
+    corruptions.swap_pages(world, 1, 2)
+    rows = failing(world).failed
+    assert rows.rows.tolist() == rows.slots.tolist() == [2, 3, 4, 5]
+    assert rows.prev_rows.tolist() == [NO_ROW, 2, 3, 4]
+    assert rows.records[:, corruptions.TOKEN].tolist() == [13, 14, 11, 12]
+    assert (rows.expected_tokens.tolist(), rows.expected_positions.tolist()) == (
+        [11, 12, 13, 14],
+        [0, 1, 2, 3],
+    )
+    assert rows.expected_chain_hashes[0] == HEAD_HASH
+    assert rows.expected_chain_hashes[1] == rows.records[1, corruptions.PREV_HASH]
+
+
+def test_a_failed_slot_outside_the_pool_has_no_row_and_no_record() -> None:
+    world = fixture_f()
+    world.request_of("B").slots[2] = 99
+    rows = failing(world).failed
+    assert (rows.slots.tolist(), rows.rows.tolist()) == ([99, 9], [NO_ROW, 9])
+    assert rows.prev_rows.tolist() == [7, UNREACHABLE_ROW]
+    assert not rows.records[0].any()

@@ -37,3 +37,9 @@ def unlinked(
 ) -> NDArray[np.uint64]:
     """The prev_hash of a record with this token and position whose slot hash is each hash; [n]."""
     return unmixed(unmixed(unmixed(hashes) ^ positions) ^ tokens)
+
+
+def bits_set(words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """How many bits of each word are set, shape [n], int64."""
+    octets = np.ascontiguousarray(words).view(np.uint8).reshape(-1, words.itemsize)
+    return np.unpackbits(octets, axis=1).sum(axis=1, dtype=np.int64)
