@@ -16,7 +16,10 @@ class KernelSet:
     launch_hash: Callable[..., None]
     launch_fold: Callable[..., None]
     launch_combine: Callable[..., None]
+    launch_fold_source: Callable[..., None]
+    launch_count_written: Callable[..., None]
     launch_verify: Callable[..., None]
+    launch_verify_source: Callable[..., None]
     launch_write: Callable[..., None]
     launch_plan: Callable[..., None]
 
@@ -32,7 +35,10 @@ def kernel_set(implementation: Literal["reference", "numba_cpu", "numba_cuda"]) 
         launch_hash=hash_kernels.launch_hash,
         launch_fold=fold.launch_fold,
         launch_combine=fold.launch_combine,
+        launch_fold_source=fold.launch_fold_source,
+        launch_count_written=fold.launch_count_written,
         launch_verify=verify.launch_verify,
+        launch_verify_source=verify.launch_verify_source,
         launch_write=write.launch_write,
         launch_plan=plan.launch_plan,
     )

@@ -54,10 +54,6 @@ class LaunchArrays(Protocol):
         """Reason bits that are not wanted, shape [0], uint32."""
         ...
 
-    def num_active(self, *, num_valid: torch.Tensor, enable: torch.Tensor, capacity: int) -> int:
-        """Entries whose bytes must be folded; all, where reading the count would wait."""
-        ...
-
 
 def byte_rows(tensor: torch.Tensor) -> torch.Tensor:
     """A source's tensor seen as uint8 [rows, row_bytes], in the same memory."""
@@ -125,10 +121,6 @@ class HostArrays:
         """Reason bits that are not wanted, shape [0], uint32."""
         return np.empty(0, dtype=np.uint32)
 
-    def num_active(self, *, num_valid: torch.Tensor, enable: torch.Tensor, capacity: int) -> int:
-        """The active entries of an enabled launch."""
-        return min(max(int(num_valid), 0), capacity) if int(enable) else 0
-
 
 class CudaArrays:
     """Device arrays over CUDA tensors, enqueued like them and never waited for.
@@ -181,8 +173,3 @@ class CudaArrays:
         """Reason bits that are not wanted, shape [0], uint32."""
         nothing = torch.empty(0, dtype=torch.int32, device=self._device)
         return self.signed(nothing).view(np.uint32)
-
-    def num_active(self, *, num_valid: torch.Tensor, enable: torch.Tensor, capacity: int) -> int:
-        """All entries: reading num_valid would wait for the device."""
-        del num_valid, enable
-        return capacity

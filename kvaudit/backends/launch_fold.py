@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kvaudit.backends.kernel_set import KernelSet
 from kvaudit.backends.launch_arrays import LaunchArrays
-from kvaudit.backends.launch_binding import BoundFold
+from kvaudit.backends.launch_binding import BoundFold, BoundSource, FoldedEntries
 from kvaudit.backends.launch_types import RealKvHashMode, RealKvSource, VerifyOrWriteContext
 from kvaudit.backends.torch_module import torch
 from kvaudit.constants import PARTIAL_READ_BYTES
-from kvaudit.kernels.array_forms import KernelArray
+
+# Up to so many bytes of a slot are read beside its record; more are faster in a launch of their own.
+_LEFT_BYTES: Final = 2 * PARTIAL_READ_BYTES
 
 
 def bind_fold(
@@ -16,52 +20,53 @@ def bind_fold(
     arrays: LaunchArrays,
     *,
     context: VerifyOrWriteContext,
-    slot_indices: torch.Tensor,
+    entries: FoldedEntries,
+    leaves_last: bool,
 ) -> BoundFold:
-    """The fold of each entry's slot over all sources, see `BindFold`."""
-    if context.real_kv_hash_mode == RealKvHashMode.NONE or not context.real_kv_sources:
-        nothing = slot_indices.new_empty(0)
-        return BoundFold(real_kv_hashes=arrays.hashed(nothing), enqueue=_fold_nothing)
-    slots = arrays.signed(slot_indices)
-    # Engines run in inference mode, whose own tensors could not be cleared outside of it.
-    with torch.inference_mode(mode=False):
-        hashes_memory, source_hashes_memory = (torch.empty_like(slot_indices) for _ in range(2))
-    real_kv_hashes = arrays.hashed_output(hashes_memory)
-    source_hashes = arrays.hashed_output(source_hashes_memory)
-    folded_hashes = arrays.written(source_hashes)
-    sources = [
-        (
-            arrays.source(source.tensor),
-            source.page_size,
-            source.num_bytes_per_token,
-            _read_bytes(source, context.real_kv_hash_mode),
-        )
-        for source in context.real_kv_sources
-    ]
+    """The fold of each entry's slot over all sources, see `BindFold`; a short one may be left."""
+    sources = _bound_sources(arrays, context)
+    last_source = None
+    if leaves_last and sources and sources[-1].layout[-1] <= _LEFT_BYTES:
+        last_source = sources.pop()
+    if not sources:
+        nothing = arrays.hashed(entries.slot_indices.new_empty(0))
+        return BoundFold(real_kv_hashes=nothing, last_source=last_source, enqueue=_fold_nothing)
+    slots = arrays.signed(entries.slot_indices)
+    real_kv_hashes = arrays.hashed_output(torch.empty_like(entries.slot_indices))
 
-    def enqueue(num_folded: int) -> None:
-        hashes_memory.zero_()
-        for source_bytes, *geometry in sources:
-            kernels.launch_fold(
-                source_bytes,
-                _leading(slots, num_folded),
-                _leading(source_hashes, num_folded),
-                *geometry,
-            )
-            kernels.launch_combine(
-                _leading(folded_hashes, num_folded), _leading(real_kv_hashes, num_folded)
+    def enqueue() -> None:
+        for source_idx, source in enumerate(sources):
+            kernels.launch_fold_source(
+                source.source_bytes,
+                slots,
+                entries.num_valid,
+                entries.enable,
+                real_kv_hashes,
+                *source.layout,
+                source_idx == 0,
             )
 
-    return BoundFold(real_kv_hashes=arrays.written(real_kv_hashes), enqueue=enqueue)
+    return BoundFold(
+        real_kv_hashes=arrays.written(real_kv_hashes), last_source=last_source, enqueue=enqueue
+    )
 
 
-def _fold_nothing(_num_folded: int) -> None:
+def _fold_nothing() -> None:
     """Without a fold, 0 is expected of every entry."""
 
 
-def _leading(array: KernelArray, length: int) -> KernelArray:
-    """The first elements; the very array where that is all, since slicing costs on a device."""
-    return array if length == array.shape[0] else array[:length]
+def _bound_sources(arrays: LaunchArrays, context: VerifyOrWriteContext) -> list[BoundSource]:
+    """The sources that the mode reads, in fold order."""
+    mode = context.real_kv_hash_mode
+    if mode == RealKvHashMode.NONE:
+        return []
+    return [
+        BoundSource(
+            source_bytes=arrays.source(source.tensor),
+            layout=(source.page_size, source.num_bytes_per_token, _read_bytes(source, mode)),
+        )
+        for source in context.real_kv_sources
+    ]
 
 
 def _read_bytes(source: RealKvSource, mode: RealKvHashMode) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kvaudit.backends.launch_binding import BoundFold
+from kvaudit.backends.launch_binding import BoundFold, FoldedEntries
 from kvaudit.backends.launch_types import RealKvHashMode, RealKvSource, VerifyOrWriteContext
 from kvaudit.backends.torch_module import torch
 from kvaudit.constants import PARTIAL_READ_BYTES
@@ -17,23 +17,27 @@ def bind_fold(
     _arrays: object,
     *,
     context: VerifyOrWriteContext,
-    slot_indices: torch.Tensor,
+    entries: FoldedEntries,
+    leaves_last: bool,
 ) -> BoundFold:
     """The fold of each entry: `acc = 0; per source acc = S(acc ^ source_hash)`; see `BindFold`.
 
-    Entries outside the pool get 0: their hash is never looked at.
+    No source is left. Entries outside the pool get 0: their hash is never looked at.
     """
+    del leaves_last
     folds_nothing = context.real_kv_hash_mode == RealKvHashMode.NONE or not context.real_kv_sources
-    num_entries = slot_indices.shape[0]
+    num_entries = entries.slot_indices.shape[0]
     real_kv_hashes = np.zeros(0 if folds_nothing else num_entries, dtype=np.uint64)
 
-    def enqueue(num_folded: int) -> None:
-        real_kv_hashes.fill(0)
-        for entry, slot in enumerate(slot_indices[:num_folded].tolist()):
-            if not folds_nothing and 0 <= slot < context.canary_buf.shape[0]:
-                real_kv_hashes[entry] = _real_kv_hash(context, slot)
+    def enqueue() -> None:
+        is_enabled = entries.enable.shape[0] == 0 or int(entries.enable[0]) != 0
+        num_folded = max(0, int(entries.num_valid[0])) if is_enabled else 0
+        for entry, slot in enumerate(entries.slot_indices[:num_folded].tolist()):
+            if not folds_nothing:
+                is_inside = 0 <= slot < context.canary_buf.shape[0]
+                real_kv_hashes[entry] = _real_kv_hash(context, slot) if is_inside else 0
 
-    return BoundFold(real_kv_hashes=real_kv_hashes, enqueue=enqueue)
+    return BoundFold(real_kv_hashes=real_kv_hashes, last_source=None, enqueue=enqueue)
 
 
 def _real_kv_hash(context: VerifyOrWriteContext, slot: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kvaudit.backends.launch_binding import Enqueue
+from kvaudit.backends.launch_binding import Enqueue, FoldedEntries
 from kvaudit.backends.launch_checks import check_context, check_verify_plan
 from kvaudit.backends.launch_kernels import LaunchKernels
 from kvaudit.backends.launch_once import launch_on_device, launch_on_reference
@@ -67,35 +67,43 @@ class _VerifyLaunch:
 
     def bind(self, chosen: LaunchKernels) -> Enqueue:
         context, plan, arrays = self.context, self.plan, chosen.arrays
+        num_valid, enable = arrays.signed(plan.verify_num_valid), arrays.signed(plan.enable)
         fold = chosen.bind_fold(
-            chosen.kernels, arrays, context=context, slot_indices=plan.verify_slot_indices
+            chosen.kernels,
+            arrays,
+            context=context,
+            entries=FoldedEntries(
+                slot_indices=plan.verify_slot_indices, num_valid=num_valid, enable=enable
+            ),
+            leaves_last=True,
         )
-        arguments = (
+        inputs = (
             arrays.hashed(context.canary_buf.view(torch.int64)),
             arrays.signed(plan.verify_slot_indices),
             arrays.hashed(plan.verify_expected_tokens),
             arrays.hashed(plan.verify_expected_positions),
             arrays.signed(plan.verify_prev_slot_indices),
-            arrays.signed(plan.verify_num_valid),
-            arrays.signed(plan.enable),
+            num_valid,
+            enable,
             fold.real_kv_hashes,
+        )
+        outputs = (
             arrays.no_reason_bits(),
             arrays.hashed_output(context.violation_ring),
             arrays.signed_output(context.violation_write_index),
             arrays.signed_output(context.slot_run_counter),
             arrays.signed_output(context.kernel_run_counter),
-            int(context.kernel_kind),
-            self.checks_tokens,
         )
+        flags = (int(context.kernel_kind), self.checks_tokens)
 
         def enqueue() -> None:
-            fold.enqueue(
-                arrays.num_active(
-                    num_valid=plan.verify_num_valid,
-                    enable=plan.enable,
-                    capacity=plan.verify_slot_indices.shape[0],
+            fold.enqueue()
+            source = fold.last_source
+            if source is None:
+                chosen.kernels.launch_verify(*inputs, *outputs, *flags)
+            else:
+                chosen.kernels.launch_verify_source(
+                    *inputs, source.source_bytes, *outputs, *flags, *source.layout
                 )
-            )
-            chosen.kernels.launch_verify(*arguments)
 
         return enqueue

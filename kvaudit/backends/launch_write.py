@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kvaudit.backends.launch_arrays import or_absent
-from kvaudit.backends.launch_binding import Enqueue
+from kvaudit.backends.launch_binding import Enqueue, FoldedEntries
 from kvaudit.backends.launch_checks import check_context, check_write_plan
 from kvaudit.backends.launch_inputs import WrittenTokens
 from kvaudit.backends.launch_kernels import LaunchKernels
@@ -120,13 +120,26 @@ class _WriteLaunch:
     def bind(self, chosen: LaunchKernels) -> Enqueue:
         context, plan, tokens, arrays = self.context, self.plan, self.tokens, chosen.arrays
         device = context.canary_buf.device
+        offsets, num_reqs = (
+            arrays.signed(plan.write_offsets),
+            arrays.signed(plan.write_num_valid_reqs),
+        )
+        num_written = arrays.signed_output(torch.empty(1, dtype=torch.int32, device=device))
         fold = chosen.bind_fold(
-            chosen.kernels, arrays, context=context, slot_indices=tokens.out_cache_loc
+            chosen.kernels,
+            arrays,
+            context=context,
+            entries=FoldedEntries(
+                slot_indices=tokens.out_cache_loc,
+                num_valid=num_written,
+                enable=arrays.signed(or_absent(None, torch.int32, device=device)),
+            ),
+            leaves_last=False,
         )
         arguments = (
-            arrays.signed(plan.write_offsets),
+            offsets,
             arrays.signed(plan.write_seed_slot_indices),
-            arrays.signed(plan.write_num_valid_reqs),
+            num_reqs,
             arrays.hashed(tokens.input_ids),
             arrays.hashed(tokens.positions),
             arrays.signed(tokens.out_cache_loc),
@@ -143,7 +156,11 @@ class _WriteLaunch:
         )
 
         def enqueue() -> None:
-            fold.enqueue(tokens.out_cache_loc.shape[0])
+            if fold.real_kv_hashes.shape[0] > 0:
+                chosen.kernels.launch_count_written(
+                    offsets, num_reqs, num_written, tokens.out_cache_loc.shape[0]
+                )
+                fold.enqueue()
             chosen.kernels.launch_write(*arguments)
 
         return enqueue

@@ -52,18 +52,6 @@ def test_a_source_without_rows_has_none() -> None:
     assert byte_rows(torch.zeros((0, 4), dtype=torch.float32)).shape == (0, 16)
 
 
-def test_num_active_is_clamped_and_zero_when_disabled() -> None:
-    arrays = HostArrays()
-
-    def active(num_valid: int, enable: int) -> int:
-        return arrays.num_active(
-            num_valid=torch.tensor([num_valid]), enable=torch.tensor([enable]), capacity=4
-        )
-
-    assert [active(number, 1) for number in (-1, 0, 3, 9)] == [0, 0, 3, 4]
-    assert active(3, 0) == 0
-
-
 def test_none_becomes_an_empty_tensor() -> None:
     tensor = torch.arange(3)
     assert or_absent(tensor, torch.int64, device=HOST) is tensor

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from kvaudit.backends import launch, launch_fold, launch_fold_reference
+from kvaudit.backends.launch_binding import FoldedEntries
 from kvaudit.constants import OUT_OF_TABLE_SLOT
 from tests.helpers import hand_oracle
 from tests.helpers.torch_launches import make_context, make_source, stamp_all
 
 
 def folded(context: Any, slots: list[int], num_folded: int) -> list[int]:
-    fold = launch_fold_reference.bind_fold(
-        None, None, context=context, slot_indices=torch.tensor(slots)
+    """Hashes of the leading slots; those past num_folded are 0."""
+    entries = FoldedEntries(
+        slot_indices=torch.tensor(slots),
+        num_valid=np.array([num_folded], dtype=np.int32),
+        enable=np.zeros(0, dtype=np.int32),
     )
-    fold.enqueue(len(slots))
-    fold.enqueue(num_folded)
+    fold = launch_fold_reference.bind_fold(
+        None, None, context=context, entries=entries, leaves_last=True
+    )
+    fold.enqueue()
     return fold.real_kv_hashes.tolist()
 
 

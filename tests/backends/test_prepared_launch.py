@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from kvaudit.backends import launch
+from kvaudit.constants import RECORD_REAL_KV_HASH
 from tests.helpers.torch_launches import (
     LAUNCHES,
     assert_outputs,
@@ -68,6 +69,56 @@ def test_what_changes_between_calls_is_seen_by_the_next(device: str) -> None:
     assert context.violation_write_index.tolist() == [4]
     assert context.kernel_run_counter.tolist() == [6]  # the write's, and five
     assert context.slot_run_counter.tolist() == [7 * 4 + 2]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("mode", [launch.RealKvHashMode.PARTIAL, launch.RealKvHashMode.ALL])
+def test_the_bytes_of_entries_that_come_into_use_are_folded_by_then(
+    device: str, mode: launch.RealKvHashMode
+) -> None:
+    arguments = stamped(device, real_kv_hash_mode=mode)
+    context, plan = arguments["context"], arguments["plan"]
+    plan.verify_num_valid.fill_(2)
+    prepared = launch.prepare_canary_verify_kernel(**arguments)
+    for source in context.real_kv_sources:
+        source.tensor[2, 40] ^= 1  # slot 5: page 2, its second slot
+    for num_valid, enable, num_rows in ((2, 1, 0), (7, 0, 0), (7, 1, 1), (4, 1, 1), (7, 1, 2)):
+        plan.verify_num_valid.fill_(num_valid)
+        plan.enable.fill_(enable)
+        prepared()
+        assert context.violation_write_index.tolist() == [num_rows]
+    assert context.violation_ring[:2, 1].tolist() == [5, 5]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_write_folds_as_far_as_any_request_of_its_plan_reaches(device: str) -> None:
+    """Offsets that decrease, and requests that come into use, against the twin on the same state."""
+    slots = torch.arange(1, 8)
+    tokens = {"input_ids": slots + 99, "positions": slots - 1, "out_cache_loc": slots}
+    plan = launch.WritePlan(
+        write_offsets=torch.tensor([2, 6, 3, 99]),
+        write_seed_slot_indices=torch.full((3,), -1),
+        write_num_valid_reqs=torch.zeros(1, dtype=torch.int32),
+    )
+    contexts = [make_context(real_kv_sources=[make_source(), make_source()]) for _ in range(2)]
+    arguments, twin = (
+        {"context": context, "plan": plan, "enable_write_input_assert": False, **tokens}
+        for context in contexts
+    )
+    arguments = on_device(arguments, device)
+    prepared = launch.prepare_canary_write_kernel(**arguments)
+    for num_reqs in (0, 1, 2, 3, 9):
+        arguments["plan"].write_num_valid_reqs.fill_(num_reqs)
+        plan.write_num_valid_reqs.fill_(num_reqs)
+        for context in (arguments["context"], twin["context"]):
+            context.canary_buf.zero_()
+        prepared()
+        launch.launch_canary_write_kernel_torch_reference(**twin)
+        written = arguments["context"].canary_buf.cpu()
+        assert torch.equal(written, twin["context"].canary_buf)
+        # The second request's offsets decrease; the third one writes slots 4 to 7 again.
+        wanted = {0: 0, 1: 4, 2: 4}.get(num_reqs, 5)
+        assert written.view(torch.int64)[:, RECORD_REAL_KV_HASH].count_nonzero() == wanted
 
 
 def turn(arguments: dict[str, Any]) -> None:

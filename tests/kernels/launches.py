@@ -49,6 +49,8 @@ DTYPES: dict[str, type[np.generic]] = {
     "full_to_swa_index_mapping": np.int64,
     "req_to_verify_expected_tokens": np.int32,
     "req_to_verify_expected_tokens_valid_lens": np.int64,
+    "prev_slot_indices": np.int64,
+    "duplicate_counter": np.int64,
 }
 
 # A list without rows does not say how long they would be.
@@ -75,6 +77,7 @@ OUTPUTS = {
         "write_seed_slot_indices",
         "write_num_valid_reqs",
     ),
+    "chain": ("prev_slot_indices", "duplicate_counter"),
 }
 UNTOUCHED = 0x5A5A
 
@@ -189,13 +192,19 @@ def ring(capacity: int) -> NDArray[np.uint64]:
     return np.full((capacity, 8), UNTOUCHED, dtype=np.uint64)
 
 
-def outcome(implementation: Implementation, op: str, launch: Mapping[str, Any]) -> Arguments:
+def outcome(
+    implementation: Implementation,
+    op: str,
+    launch: Mapping[str, Any],
+    *,
+    launcher: str | None = None,
+) -> Arguments:
     """Run on copies; the outputs, after checking that no input changed."""
     copies = {
         name: value.copy() if isinstance(value, np.ndarray) else value
         for name, value in launch.items()
     }
-    implementation.run(op, **copies)
+    implementation.run(op, launcher, **copies)
     for name, value in launch.items():
         if name not in OUTPUTS[op] and isinstance(value, np.ndarray):
             np.testing.assert_array_equal(copies[name], value, err_msg=f"input {name} changed")

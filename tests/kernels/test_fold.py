@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kvaudit.kernels.array_forms import frozen
 from tests.helpers import hand_oracle
 from tests.kernels.implementations import IMPLEMENTATIONS, IN_SIMULATOR, WRAPS
+from tests.kernels.launches import UNTOUCHED
 
 pytestmark = [pytest.mark.parametrize("implementation", IMPLEMENTATIONS), WRAPS]
 
@@ -42,6 +44,47 @@ def combined(implementation, sources):
             real_kv_hashes=real_kv_hashes,
         )
     return [int(value) for value in real_kv_hashes]
+
+
+def real_kv_hashes(
+    implementation, source, slots, geometry, *, num_valid=(), enable=(), before=None
+):
+    """Combined hashes of slots after a source, UNTOUCHED where no entry was active.
+
+    before: combined hashes of the sources before it; None: it is the first.
+    """
+    page_size, num_bytes_per_token, read_bytes = geometry
+    hashes = np.full(len(slots), UNTOUCHED, np.uint64)
+    if before is not None:
+        hashes[:] = before
+    implementation.run(
+        "fold",
+        "launch_fold_source",
+        source_bytes=source,
+        slot_indices=frozen(np.array(slots, dtype=np.int64)),
+        num_valid=frozen(np.array(num_valid, dtype=np.int32)),
+        enable=frozen(np.array(enable, dtype=np.int32)),
+        real_kv_hashes=hashes,
+        page_size=page_size,
+        num_bytes_per_token=num_bytes_per_token,
+        read_bytes=read_bytes,
+        is_first_source=before is None,
+    )
+    return [int(value) for value in hashes]
+
+
+def count_written(implementation, offsets, num_valid_reqs, num_tokens):
+    """Entries that a write of these requests looks at."""
+    num_valid = np.full(1, UNTOUCHED, dtype=np.int32)
+    implementation.run(
+        "fold",
+        "launch_count_written",
+        write_offsets=np.array(offsets, dtype=np.int64),
+        write_num_valid_reqs=np.array([num_valid_reqs], dtype=np.int32),
+        num_valid=num_valid,
+        num_tokens=num_tokens,
+    )
+    return int(num_valid[0])
 
 
 def oracle_hashes(source, slots, geometry):
@@ -91,6 +134,63 @@ def test_fold_pads_a_ragged_word_with_zeros(implementation):
     source = np.arange(1, 14, dtype=np.uint8).reshape(1, 13)
     wanted = hand_oracle.fold(bytes(range(1, 14)) + b"\0\0\0")
     assert source_hashes(implementation, source, [0], (1, 13, 13)) == [wanted]
+
+
+def test_fold_of_a_first_source_starts_at_zero_and_that_of_a_further_one_goes_on(implementation):
+    source = FIFTEEN_UP.reshape(1, 16)
+    first = real_kv_hashes(implementation, source, [0], (1, 16, 16))
+    assert first == [0xD6D75024DFD6C30C]
+    second = real_kv_hashes(implementation, source, [0], (1, 16, 16), before=first)
+    assert second == [0xCD98CAD44BCDA2EA]
+
+
+@pytest.mark.parametrize(
+    ("num_valid", "enable", "num_active"),
+    [
+        ((), (), 4),
+        ([3], (), 3),
+        ([0], (), 0),
+        ([-1], [1], 0),
+        ([9], [1], 4),
+        ([2], [-1], 2),
+        ([3], [0], 0),
+        ((), [0], 0),
+    ],
+)
+@pytest.mark.parametrize("num_bytes", [16, 48, 24, 21])
+def test_fold_of_a_source_leaves_entries_that_are_not_active_untouched(
+    implementation, num_bytes, num_valid, enable, num_active
+):
+    """By each kernel of a device: short slots, pairs, words, bytes."""
+    source = random_source(4, num_bytes)
+    slots, geometry = [3, 9, 0, 2], (1, num_bytes, num_bytes)
+    hashes = [hand_oracle.combined([each]) for each in oracle_hashes(source, slots, geometry)]
+    got = real_kv_hashes(
+        implementation, source, slots, geometry, num_valid=num_valid, enable=enable
+    )
+    assert got == hashes[:num_active] + [UNTOUCHED] * (4 - num_active)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "num_valid_reqs", "num_tokens", "wanted"),
+    [
+        ([0, 3, 5, 9], 3, 20, 9),
+        ([0, 3, 5, 9], 2, 20, 5),
+        ([0, 3, 5, 9], 7, 20, 9),
+        ([4, 5, 9], 0, 20, 0),
+        ([4, 5, 9], -3, 20, 0),
+        ([0, 9, 5], 2, 20, 9),
+        ([0, 3, 9], 2, 6, 6),
+        ([0, -3], 1, 6, 0),
+        ([0, 2**63 - 1], 1, 6, 6),
+        ([0], 1, 6, 0),
+        ([0, 3], 1, 0, 0),
+    ],
+)
+def test_the_entries_of_a_write_end_where_its_last_request_does(
+    implementation, offsets, num_valid_reqs, num_tokens, wanted
+):
+    assert count_written(implementation, offsets, num_valid_reqs, num_tokens) == wanted
 
 
 # Pins: CASES.md 2
@@ -159,6 +259,47 @@ def test_fold_agrees_with_the_hand_oracle_around_a_tile(implementation, read_wor
     assert source_hashes(implementation, source, slots, geometry) == oracle_hashes(
         source, slots, geometry
     )
+
+
+@given(
+    page_size=st.sampled_from([1, 3, 4]),
+    read_bytes=st.sampled_from([16, 32, 48]),
+    num_valid=st.integers(-1, 12),
+    enable=st.integers(-1, 1),
+    data=st.data(),
+)
+def test_fold_of_aligned_sources_one_after_the_other_agrees_with_the_hand_oracle(
+    implementation, page_size, read_bytes, num_valid, enable, data
+):
+    num_bytes_per_token = data.draw(st.sampled_from([read_bytes, 64]))
+    slots = data.draw(st.lists(st.integers(-2, 3 * page_size + 2), max_size=10))
+    geometry = (page_size, num_bytes_per_token, read_bytes)
+    sources = [random_source(3, page_size * num_bytes_per_token, seed) for seed in range(2)]
+    hashes = None
+    for source in sources:
+        hashes = real_kv_hashes(
+            implementation,
+            source,
+            slots,
+            geometry,
+            num_valid=[num_valid],
+            enable=[enable],
+            before=hashes,
+        )
+    num_active = min(max(num_valid, 0), len(slots)) if enable else 0
+    wanted = [
+        hand_oracle.combined(each)
+        for each in zip(
+            *(oracle_hashes(source, slots, geometry) for source in sources), strict=True
+        )
+    ]
+    assert hashes == wanted[:num_active] + [UNTOUCHED] * (len(slots) - num_active)
+
+
+@pytest.mark.parametrize("num_requests", [1, 127, 128, 300])
+def test_the_entries_of_many_requests_are_counted_whichever_ends_last(implementation, num_requests):
+    offsets = np.random.default_rng(num_requests).integers(0, 1000, num_requests + 1)
+    assert count_written(implementation, offsets, num_requests, 5000) == offsets[1:].max()
 
 
 @given(

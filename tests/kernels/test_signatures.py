@@ -14,7 +14,12 @@ import pytest
 
 from tests.kernels.implementations import CPU, IMPLEMENTATIONS, IN_SIMULATOR, OPS, REFERENCE
 
-LAUNCHERS = [(op, f"launch_{op}") for op in OPS] + [("fold", "launch_combine")]
+LAUNCHERS = [(op, f"launch_{op}") for op in OPS] + [
+    ("fold", "launch_combine"),
+    ("fold", "launch_fold_source"),
+    ("fold", "launch_count_written"),
+    ("verify", "launch_verify_source"),
+]
 MODULES: list[Any] = ["reference"]
 if not IN_SIMULATOR:
     MODULES.append("numba_cpu")

@@ -29,19 +29,24 @@ ROWS = types.uint64[:, ::1]
 STRIDED_ROWS = types.uint64[:, :]
 NUMBER = types.int64
 FLAG = types.boolean
+GEOMETRY = types.UniTuple(NUMBER, 6)
 
+FOLDED = (INT64, INT32, INT32, UINT64, NUMBER, GEOMETRY)
+PLANNED = (STRIDED_ROWS, INT64, UINT64, UINT64, INT64, INT32, INT32, UINT64)
+JUDGED = (UINT32, ROWS, INT32, INT64, INT64, NUMBER, FLAG)
 SIGNATURES = {
     ("hash", "_hash_kernel"): (STRIDED_ROWS, INT64, UINT64),
-    ("fold", "_fold_pairs_kernel"): (FLAT_WORDS, INT64, UINT64, *[NUMBER] * 6),
-    ("fold", "_fold_words_kernel"): (FLAT_WORDS, INT64, UINT64, *[NUMBER] * 6),
-    ("fold", "_fold_bytes_kernel"): (FLAT_BYTES, INT64, UINT64, *[NUMBER] * 6),
+    ("fold", "fold_pairs_kernel"): (FLAT_WORDS, *FOLDED),
+    ("fold", "fold_words_kernel"): (FLAT_WORDS, *FOLDED),
+    ("fold", "_fold_short_kernel"): (FLAT_WORDS, *FOLDED),
+    ("fold", "_fold_bytes_kernel"): (FLAT_BYTES, *FOLDED),
     ("fold", "_combine_kernel"): (UINT64, UINT64),
+    ("fold", "_count_written_kernel"): (INT64, INT32, INT32, NUMBER),
     ("digest", "_sum_blocks_kernel"): (UINT64, UINT64, NUMBER, NUMBER),
     ("digest", "_chain_blocks_kernel"): (UINT64, UINT64, NUMBER, NUMBER),
-    ("verify", "_verify_kernel"): (
-        *(STRIDED_ROWS, INT64, UINT64, UINT64, INT64, INT32, INT32, UINT64),
-        *(UINT32, ROWS, INT32, INT64, INT64, NUMBER, FLAG),
-    ),
+    ("verify", "_verify_kernel"): (*PLANNED, *JUDGED),
+    ("verify", "_verify_short_kernel"): (*PLANNED, FLAT_WORDS, *JUDGED, GEOMETRY),
+    ("verify", "_verify_bytes_kernel"): (*PLANNED, FLAT_BYTES, *JUDGED, GEOMETRY),
     ("write", "_write_kernel"): (
         *(INT64, INT64, INT32, UINT64, UINT64, INT64, UINT64, UINT64, UINT64, INT32),
         *(STRIDED_ROWS, ROWS, INT32, INT64, INT64, NUMBER),
@@ -70,7 +75,7 @@ def _kernel(op: str, name: str):
 def test_every_kernel_of_the_package_is_compiled_here():
     defined = {
         (path.parent.name, name)
-        for path in KERNELS.glob("*/numba_cuda.py")
+        for path in KERNELS.glob("*/numba_cuda*.py")
         for name in re.findall(r"@kernel(?:\(.*\))?\ndef (\w+)", path.read_text())
     }
     assert defined == set(SIGNATURES)
@@ -86,7 +91,15 @@ def test_kernel_compiles_without_a_float(op, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "num_copies"), [("_fold_pairs_kernel", 8), ("_fold_words_kernel", 16)]
+    ("op", "name"), [("fold", "_fold_short_kernel"), ("verify", "_verify_short_kernel")]
+)
+def test_a_short_slot_is_read_in_one_load_a_pair(op, name):
+    ptx = _ptx(_kernel(op, name).py_func, SIGNATURES[op, name], device=False)
+    assert len(re.findall(r"ld\.global\.v2\.[ub]64", ptx)) >= 2
+
+
+@pytest.mark.parametrize(
+    ("name", "num_copies"), [("fold_pairs_kernel", 8), ("fold_words_kernel", 16)]
 )
 def test_fold_copies_past_registers_and_keeps_where_slots_start_in_them(name, num_copies):
     ptx = _ptx(_kernel("fold", name).py_func, SIGNATURES["fold", name], device=False)

@@ -1,4 +1,4 @@
-"""Contract of `fold`: the hash of each slot's KV bytes, and the combination of several.
+"""Contract of `fold`: the hash of each slot's KV bytes, and the combination of several sources.
 
 `launch_fold(source_bytes, slot_indices, source_hashes, page_size, num_bytes_per_token, read_bytes)`
 
@@ -25,4 +25,32 @@ Inputs:
     source_hashes: shape [n], uint64.
 In/out:
     real_kv_hashes: shape [n], uint64.
+
+`launch_fold_source(source_bytes, slot_indices, num_valid, enable, real_kv_hashes, page_size,
+num_bytes_per_token, read_bytes, is_first_source)`
+
+Both at once, for the entries of a launch that are in use. active = clamp(num_valid, 0, n); enable
+== 0: active = 0. Decides per active entry: real_kv_hashes[i] = S(real_kv_hashes[i] ^ source hash),
+the source hash being that of `launch_fold`, and real_kv_hashes[i] 0 if this is the first source.
+
+Inputs:
+    source_bytes, slot_indices: as above.
+    num_valid, enable: shape [1], int32. num_valid of shape [0] is n; enable of shape [0] is 1.
+In/out:
+    real_kv_hashes: shape [n], uint64; written for active entries, all others untouched.
+Scalars:
+    page_size, num_bytes_per_token, read_bytes: as above. is_first_source: bool.
+
+`launch_count_written(write_offsets, write_num_valid_reqs, num_valid, num_tokens)`
+
+How many leading entries `write` looks at: num_valid[0] = the largest write_offsets[r + 1] of the
+requests r < clamp(num_valid_reqs, 0, request capacity), clamped to [0, num_tokens]; 0 without a
+request.
+
+Inputs:
+    write_offsets: shape [request capacity + 1], int64. write_num_valid_reqs: shape [1], int32.
+Outputs:
+    num_valid: shape [1], int32.
+Scalars:
+    num_tokens: int, below 2^31; the caller guarantees it.
 """

@@ -185,3 +185,40 @@ def launch_combine(source_hashes: NDArray[np.uint64], real_kv_hashes: NDArray[np
         _combine_rows(source_hashes, real_kv_hashes, first, last)
 
     run_rows(combine_rows, source_hashes.shape[0], rows_per_task=_COMBINE_ROWS_PER_TASK)
+
+
+def launch_fold_source(
+    source_bytes: NDArray[np.uint8],
+    slot_indices: NDArray[np.int64],
+    num_valid: NDArray[np.int32],
+    enable: NDArray[np.int32],
+    real_kv_hashes: NDArray[np.uint64],
+    page_size: int,
+    num_bytes_per_token: int,
+    read_bytes: int,
+    is_first_source: bool,
+) -> None:
+    """The contract of `kvaudit.kernels.fold`, the entries of a launch."""
+    num_active = slot_indices.shape[0]
+    if num_valid.shape[0]:
+        num_active = max(0, min(int(num_valid[0]), num_active))
+    if enable.shape[0] and enable[0] == 0:
+        num_active = 0
+    active_hashes = real_kv_hashes[:num_active]
+    if is_first_source:
+        active_hashes[:] = 0
+    source_hashes = np.empty_like(active_hashes)
+    geometry = (page_size, num_bytes_per_token, read_bytes)
+    launch_fold(source_bytes, slot_indices[:num_active], source_hashes, *geometry)
+    launch_combine(source_hashes, active_hashes)
+
+
+def launch_count_written(
+    write_offsets: NDArray[np.int64],
+    write_num_valid_reqs: NDArray[np.int32],
+    num_valid: NDArray[np.int32],
+    num_tokens: int,
+) -> None:
+    """The contract of `kvaudit.kernels.fold`, the entries of a write."""
+    num_reqs = max(0, min(int(write_num_valid_reqs[0]), write_offsets.shape[0] - 1))
+    num_valid[0] = min(int(write_offsets[1 : num_reqs + 1].max(initial=0)), num_tokens)

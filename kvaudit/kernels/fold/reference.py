@@ -43,3 +43,41 @@ def launch_combine(source_hashes: NDArray[np.uint64], real_kv_hashes: NDArray[np
     """The contract of `kvaudit.kernels.fold`, one source."""
     for entry in range(source_hashes.shape[0]):
         real_kv_hashes[entry] = splitmix64(int(real_kv_hashes[entry]) ^ int(source_hashes[entry]))
+
+
+def launch_fold_source(
+    source_bytes: NDArray[np.uint8],
+    slot_indices: NDArray[np.int64],
+    num_valid: NDArray[np.int32],
+    enable: NDArray[np.int32],
+    real_kv_hashes: NDArray[np.uint64],
+    page_size: int,
+    num_bytes_per_token: int,
+    read_bytes: int,
+    is_first_source: bool,
+) -> None:
+    """The contract of `kvaudit.kernels.fold`, the entries of a launch."""
+    active = slot_indices.shape[0]
+    if num_valid.shape[0]:
+        active = max(0, min(int(num_valid[0]), active))
+    if enable.shape[0] and enable[0] == 0:
+        active = 0
+    source_hashes = np.zeros(active, dtype=np.uint64)
+    geometry = (page_size, num_bytes_per_token, read_bytes)
+    launch_fold(source_bytes, slot_indices[:active], source_hashes, *geometry)
+    for entry in range(active):
+        before = 0 if is_first_source else int(real_kv_hashes[entry])
+        real_kv_hashes[entry] = splitmix64(before ^ int(source_hashes[entry]))
+
+
+def launch_count_written(
+    write_offsets: NDArray[np.int64],
+    write_num_valid_reqs: NDArray[np.int32],
+    num_valid: NDArray[np.int32],
+    num_tokens: int,
+) -> None:
+    """The contract of `kvaudit.kernels.fold`, the entries of a write."""
+    largest = 0
+    for request in range(max(0, min(int(write_num_valid_reqs[0]), write_offsets.shape[0] - 1))):
+        largest = max(largest, int(write_offsets[request + 1]))
+    num_valid[0] = min(largest, num_tokens)

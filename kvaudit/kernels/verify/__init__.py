@@ -41,4 +41,20 @@ Scalars:
 Unspecified: the order of the rows on a device (entry order elsewhere), and which rows an
 overflowing ring keeps there. Malformed indices are clamped or reported as above; nothing is read
 outside an array.
+
+`launch_verify_source(canary_records, verify_slot_indices, verify_expected_tokens,
+verify_expected_positions, verify_prev_slot_indices, verify_num_valid, enable, real_kv_hashes,
+source_bytes, reason_bits, violation_ring, violation_write_index, slot_run_counter,
+kernel_run_counter, launch_tag, check_verify_expected_token, page_size, num_bytes_per_token,
+read_bytes)`
+
+The same, but for the last source of the slots, which is folded here: an entry's combined hash is
+S(h ^ source hash), where h is real_kv_hashes[entry], that of the sources before it, or 0 where
+real_kv_hashes has shape [0] and there are none. The source hash is that of `launch_fold`; any
+read_bytes is right, and few are read faster here than by a launch of their own.
+
+Inputs:
+    source_bytes: as in `launch_fold`.
+Scalars:
+    page_size, num_bytes_per_token, read_bytes: as in `launch_fold`.
 """

@@ -16,6 +16,7 @@ from kvaudit.constants import (
     RECORD_WORDS,
     FailReason,
 )
+from kvaudit.kernels.fold.reference import launch_fold_source
 from kvaudit.kernels.hash.reference import slot_hash, wrapped
 
 _UNCHECKED_TOKEN = NO_EXPECTED_TOKEN & MASK64
@@ -125,3 +126,61 @@ def launch_verify(
                 )
         if reason_bits.shape[0]:
             reason_bits[entry] = int(reasons)
+
+
+def launch_verify_source(
+    canary_records: NDArray[np.uint64],
+    verify_slot_indices: NDArray[np.int64],
+    verify_expected_tokens: NDArray[np.uint64],
+    verify_expected_positions: NDArray[np.uint64],
+    verify_prev_slot_indices: NDArray[np.int64],
+    verify_num_valid: NDArray[np.int32],
+    enable: NDArray[np.int32],
+    real_kv_hashes: NDArray[np.uint64],
+    source_bytes: NDArray[np.uint8],
+    reason_bits: NDArray[np.uint32],
+    violation_ring: NDArray[np.uint64],
+    violation_write_index: NDArray[np.int32],
+    slot_run_counter: NDArray[np.int64],
+    kernel_run_counter: NDArray[np.int64],
+    launch_tag: int,
+    check_verify_expected_token: bool,
+    page_size: int,
+    num_bytes_per_token: int,
+    read_bytes: int,
+) -> None:
+    """The contract of `kvaudit.kernels.verify`, with a source."""
+    is_first_source = real_kv_hashes.shape[0] == 0
+    combined = (
+        np.zeros(verify_slot_indices.shape, dtype=np.uint64)
+        if is_first_source
+        else real_kv_hashes.copy()
+    )
+    launch_fold_source(
+        source_bytes,
+        verify_slot_indices,
+        verify_num_valid,
+        enable,
+        combined,
+        page_size,
+        num_bytes_per_token,
+        read_bytes,
+        is_first_source,
+    )
+    launch_verify(
+        canary_records,
+        verify_slot_indices,
+        verify_expected_tokens,
+        verify_expected_positions,
+        verify_prev_slot_indices,
+        verify_num_valid,
+        enable,
+        combined,
+        reason_bits,
+        violation_ring,
+        violation_write_index,
+        slot_run_counter,
+        kernel_run_counter,
+        launch_tag,
+        check_verify_expected_token,
+    )

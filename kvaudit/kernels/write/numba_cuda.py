@@ -25,7 +25,7 @@ from kvaudit.kernels.cuda_module import (
     warp_sync,
 )
 from kvaudit.kernels.hash.numba_cuda import slot_hash, splitmix64_mix3
-from kvaudit.kernels.verify.numba_cuda import append_row
+from kvaudit.kernels.verify.numba_cuda_entries import append_row
 from kvaudit.kernels.write import scalar
 
 _POSITION = constants.RECORD_POSITION
