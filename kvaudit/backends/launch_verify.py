@@ -8,6 +8,7 @@ from kvaudit.backends.launch_binding import Enqueue, FoldedEntries
 from kvaudit.backends.launch_checks import check_context, check_verify_plan
 from kvaudit.backends.launch_kernels import LaunchKernels
 from kvaudit.backends.launch_once import launch_on_device, launch_on_reference
+from kvaudit.backends.launch_tensor_checks import check_flag
 from kvaudit.backends.launch_types import VerifyOrWriteContext, VerifyPlan
 from kvaudit.backends.prepared_launch import PreparedLaunch, prepare
 from kvaudit.backends.torch_module import torch
@@ -61,6 +62,7 @@ class _VerifyLaunch:
 
     def check(self) -> torch.device:
         check_context(self.context)
+        check_flag(self.checks_tokens, "check_verify_expected_token")
         device = self.context.canary_buf.device
         check_verify_plan(self.plan, device=device)
         return device

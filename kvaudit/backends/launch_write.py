@@ -124,6 +124,7 @@ class _WriteLaunch:
             arrays.signed(plan.write_offsets),
             arrays.signed(plan.write_num_valid_reqs),
         )
+        num_tokens = tokens.out_cache_loc.shape[0]
         num_written = arrays.signed_output(torch.empty(1, dtype=torch.int32, device=device))
         fold = chosen.bind_fold(
             chosen.kernels,
@@ -157,9 +158,7 @@ class _WriteLaunch:
 
         def enqueue() -> None:
             if fold.real_kv_hashes.shape[0] > 0:
-                chosen.kernels.launch_count_written(
-                    offsets, num_reqs, num_written, tokens.out_cache_loc.shape[0]
-                )
+                chosen.kernels.launch_count_written(offsets, num_reqs, num_written, num_tokens)
                 fold.enqueue()
             chosen.kernels.launch_write(*arguments)
 

@@ -34,6 +34,13 @@ def test_what_was_written_is_found_right(verify: Any) -> None:
     assert context.slot_run_counter.tolist() == [7]
 
 
+def test_a_flag_that_is_none_is_refused(verify: Any) -> None:
+    context, plan = stamped()
+    with pytest.raises(ValueError, match=r"^check_verify_expected_token: is None, not a bool"):
+        verify(context=context, plan=plan, check_verify_expected_token=None)
+    assert context.kernel_run_counter.tolist() == [1]
+
+
 def test_a_token_is_judged_only_when_asked(verify: Any) -> None:
     context, plan = stamped()
     plan.verify_expected_tokens[3] += 1

@@ -184,6 +184,48 @@ def test_memory_that_replaces_a_tensors_own_is_not_seen(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", ["verify_slot_indices", "verify_num_valid", "enable"])
+def test_entries_that_replace_a_plan_s_own_are_not_seen(name: str, device: str) -> None:
+    arguments = stamped(device)
+    context, plan = arguments["context"], arguments["plan"]
+    prepared = launch.prepare_canary_verify_kernel(**arguments)
+    getattr(plan, name).data = torch.zeros_like(getattr(plan, name)[:1])
+    prepared()
+    assert context.violation_write_index.tolist() == [0]
+    assert context.slot_run_counter.tolist() == [7 + 7]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_slots_that_replace_a_write_s_own_are_not_seen(device: str) -> None:
+    """Their number would say how many entries are folded."""
+    context = make_context(real_kv_sources=[make_source()])
+    slots = torch.arange(1, 5)
+    arguments = on_device(
+        {
+            "context": context,
+            "plan": launch.WritePlan(
+                write_offsets=torch.tensor([0, 4]),
+                write_seed_slot_indices=torch.tensor([-1]),
+                write_num_valid_reqs=torch.ones(1, dtype=torch.int32),
+            ),
+            "input_ids": slots,
+            "positions": slots - 1,
+            "out_cache_loc": slots,
+            "enable_write_input_assert": False,
+        },
+        device,
+    )
+    launch.launch_canary_write_kernel(**arguments)
+    records = arguments["context"].canary_buf
+    stamped_once = records.tolist()
+    prepared = launch.prepare_canary_write_kernel(**arguments)
+    records.zero_()
+    arguments["out_cache_loc"].data = arguments["out_cache_loc"][:1].clone()
+    prepared()
+    assert records.tolist() == stamped_once
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("prepares_in_it", [True, False])
 def test_preparing_and_calling_may_differ_in_inference_mode(
     prepares_in_it: bool, device: str
