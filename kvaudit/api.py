@@ -183,7 +183,7 @@ def _kv_bytes(pools: Sequence[AuditedPool]) -> int:
 
 
 def _num_entries(pools: Sequence[AuditedPool]) -> int:
-    """Entries that a run may check, over all launches."""
+    """Entries that a run may check, over all launches; without expectations any record is one."""
     return sum(
         max(1, len(pool.snapshot.canary)) * sum(len(part.slots) for part in pool.sequences)
         + sum(
@@ -191,6 +191,8 @@ def _num_entries(pools: Sequence[AuditedPool]) -> int:
             for plan in pool.plans
             for launch in plan.launches
         )
+        if pool.sequences or pool.plans
+        else len(pool.snapshot.canary) * pool.snapshot.num_rows
         for pool in pools
     )
 

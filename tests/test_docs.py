@@ -96,10 +96,14 @@ def _keys(value: object, path: str = "") -> Iterator[str]:
 def test_every_key_of_the_json_report_is_described_and_no_other(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The damaged capture has every kind of row, and a slot outside the pool gives a finding."""
-    dumps.write(tmp_path, owners=dumps.sequences(slots=(2, 3, 4, 400)))
+    """The damaged capture has every kind of row, a slot outside the pool gives a finding, and a
+    snapshot alone is judged by its chains.
+    """
+    outside, alone = tmp_path / "outside", tmp_path / "alone"
+    dumps.write(outside, owners=dumps.sequences(slots=(2, 3, 4, 400)))
+    dumps.write(alone, pool=dumps.flipped("kv.v.1", slot=3))[1].unlink()
     found = {f"inputs[].{part.name}" for part in fields(PoolKey)}
-    for folder in (str(ROOT / "examples" / "smollm2-damaged"), str(tmp_path)):
+    for folder in map(str, (ROOT / "examples" / "smollm2-damaged", outside, alone)):
         assert run(["verify", folder, "--format", "json", "-q"]) == ExitCode.VIOLATIONS
         found |= set(_keys(json.loads(capsys.readouterr().out)))
     described = re.findall(r"^\| `([^`]+)` \|", REPORT, flags=re.MULTILINE)

@@ -44,6 +44,10 @@ needed), records (the canary's token, position and chain), bytes (KV bytes or th
 the stamped ones). Identity (content against tokens) has a place in the reports, but no rule of this
 version judges it: it reads "-".
 
+Without sequences and plans, records are judged by the chains that they form, each one position
+behind the one that it follows, and bytes wherever there is a record or a stamp. The verdict line
+then reads "records by chain (no expectations)", and --require index leaves with 5.
+
 \b
 A verdict says nothing about:
   - slots that no request, cached prefix or plan entry names;
@@ -53,6 +57,8 @@ A verdict says nothing about:
     proves that bytes did not change since, never that they were right;
   - a foreign chain or a wrong token that was stamped consistently, unless
     the expectations carry token ids;
+  - without expectations, also pages in another order and records that are
+    lost: what is left agrees with itself;
   - entries that a plan or an SWA map sends to slot 0: every launch skips
     them, and they are counted as padding;
   - slot 0 and freed slots: both hold garbage by right.

@@ -20,6 +20,9 @@ class Family(StrEnum):
 # The counts that make checked less than due; all other details only explain.
 LOWERING_COUNTS: Final = ("not_in_snapshot", "columns_absent")
 
+# Of the checked records, those judged by the chains that they form, for want of expectations.
+BY_CHAIN: Final = "by_chain"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FamilyCoverage:
@@ -31,6 +34,8 @@ class FamilyCoverage:
         excused: planned entries that lower nothing: padding, and entries of an all-zero column.
         details: further counts by their JSON key, such as `skipped_padding`.
         scope: why the ratio is not the whole story, for the verdict line; "" when it is.
+        basis: what the verdict line says in place of the ratio, where the family rests on something
+            else than expectations; "" when it does not.
     """
 
     planned: int
@@ -38,6 +43,7 @@ class FamilyCoverage:
     excused: int = 0
     details: Mapping[str, int] = field(default_factory=dict)
     scope: str = ""
+    basis: str = ""
 
     @property
     def due(self) -> int:
@@ -68,7 +74,8 @@ class Coverage:
         absent: why a family has nothing planned, such as `not stamped`; for the verdict line.
         disabled_launches: launches whose plan had enable 0.
         slots_pool: slots of all pools.
-        slots_planned: different slots that an expectation names.
+        slots_planned: different slots that an expectation names, or for want of any, that hold a
+            record or a stamp.
         slots_checked: different slots that a check read.
     """
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from kvaudit.core.chain_entries import ChainCounters
 from kvaudit.core.coverage import Coverage
 from kvaudit.core.finding import Finding
 from kvaudit.core.snapshot import PoolKey
@@ -146,6 +147,7 @@ class Report:
         self_check: `passed`: a planted bad entry was caught.
         coverage: what was and was not looked at.
         tags: counters a tag, in tag order.
+        chains: the chains of pools without expectations, a tag at a time, in tag order.
         violations_total: failed entries and column rows, exact.
         violations: the rows shown, sorted; at most `--max-violations`.
         findings: errors first.
@@ -164,6 +166,7 @@ class Report:
     self_check: str
     coverage: Coverage
     tags: Sequence[TagCounters] = ()
+    chains: Sequence[ChainCounters] = ()
     violations_total: int = 0
     violations: Sequence[Violation] = ()
     findings: Sequence[Finding] = ()
@@ -183,6 +186,7 @@ class Report:
             "self_check": self.self_check,
             "coverage": self.coverage.to_dict(),
             "tags": [counters.to_dict() for counters in self.tags],
+            "chains": [counters.to_dict() for counters in self.chains],
             "violations": {
                 "total": self.violations_total,
                 "shown": len(self.violations),

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from kvaudit.core.report import Report
 from kvaudit.core.size_label import bytes_label
+from kvaudit.render.chain_table import chain_table
 from kvaudit.render.coverage_table import coverage_table
 from kvaudit.render.finding_list import finding_list
 from kvaudit.render.lines import line
@@ -27,6 +28,7 @@ def text_lines(report: Report) -> list[Text]:
         finding_list(report.findings, names_pool=len(report.page_sizes) > 1),
         coverage_table(report.coverage),
         tag_table(report.tags),
+        chain_table(report.chains),
         violation_ring(report),
         backend_lines(report),
     ]

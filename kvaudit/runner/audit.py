@@ -20,7 +20,7 @@ from kvaudit.errors import ConfigError, InputError
 from kvaudit.runner.expectations import Expectations, expectations_of, scope_of, swa_pool_of
 from kvaudit.runner.pool_audit import PoolAudit, PoolResult
 from kvaudit.runner.pool_spread import device_label, judge_pools, prepare_all
-from kvaudit.runner.run_coverage import coverage_of, tag_counters
+from kvaudit.runner.run_coverage import chain_counters, coverage_of, tag_counters
 from kvaudit.runner.verdict import conclude
 
 # Requests or layers an error message lists.
@@ -35,7 +35,7 @@ def audit(
     options: AuditOptions,
     observer: RunObserver,
 ) -> Report:
-    """Judge every pool of a dataset by its own expectations.
+    """Judge every pool of a dataset by its own expectations, or for want of any, by its chains.
 
     Of several pools, one that turns out corrupt is left out and named.
 
@@ -124,6 +124,7 @@ def _report(
         self_check=self_check,
         coverage=coverage,
         tags=tag_counters(results),
+        chains=chain_counters(results),
         violations_total=sum(result.violations_total for result in results),
         violations=rows[: options.max_violations],
         findings=findings,

@@ -15,7 +15,7 @@ from kvaudit.runner.row_space import RowSpace
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlannedRows:
-    """The different slots of the pool that enabled sources name.
+    """The different slots of the pool that enabled sources name, or that hold a stamp.
 
     Fields:
         rows: rows of the snapshot, shape [num_rows], bool.
@@ -32,6 +32,10 @@ class PlannedRows:
     def num_slots(self) -> int:
         """Different slots planned, in the snapshot or not."""
         return int(np.count_nonzero(self.rows)) + len(self.absent_slots)
+
+    def with_rows(self, rows: NDArray[np.bool_], space: RowSpace) -> PlannedRows:
+        """These and further rows, shape [num_rows], bool."""
+        return _of_rows(self.rows | rows, self.absent_slots, space)
 
 
 def planned_rows(sources: Iterable[EntrySource], space: RowSpace) -> PlannedRows:
@@ -50,9 +54,16 @@ def planned_rows(sources: Iterable[EntrySource], space: RowSpace) -> PlannedRows
                 absent.append(to_engine_slots(lacking, space.slot_shift))
     if space.row_shift == 0:
         named[0] = False
-    rows, never = named[space.row_shift : space.num_indices], space.never_stamped
+    rows = named[space.row_shift : space.num_indices]
+    return _of_rows(rows, np.unique(np.concatenate(absent)), space)
+
+
+def _of_rows(
+    rows: NDArray[np.bool_], absent_slots: NDArray[np.int64], space: RowSpace
+) -> PlannedRows:
+    never = space.never_stamped
     return PlannedRows(
         rows=rows,
         stampable=rows if never is None else rows & ~never,
-        absent_slots=np.unique(np.concatenate(absent)),
+        absent_slots=absent_slots,
     )

@@ -1,4 +1,8 @@
-"""One pool through the families of checks: index, bytes, records, then the rules."""
+"""One pool through the families of checks: index, bytes, records, then the rules.
+
+Without expectations its records are judged by the chains that they form, and its bytes wherever
+there is a record, or a stamp in a pool without records.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +29,7 @@ from kvaudit.core.violation import Violation
 from kvaudit.diagnosis.registry import diagnose
 from kvaudit.diagnosis.rule import Rule
 from kvaudit.runner.bytes_pass import BytesPass, BytesResult
+from kvaudit.runner.chain_recovery import ChainRecovery, RecoveredChains, stamped_rows
 from kvaudit.runner.column_rows import column_violations
 from kvaudit.runner.expectations import Expectations, expectations_of, scope_of
 from kvaudit.runner.planned_rows import PlannedRows, planned_rows
@@ -44,6 +49,7 @@ class PoolResult:
     Fields:
         snapshot: the pool.
         expectations: what it was judged by.
+        chains: what it was judged by for want of expectations; None where there are some.
         planned: the different slots planned.
         records: the records family.
         bytes: the bytes family; None when it was left out.
@@ -55,6 +61,7 @@ class PoolResult:
 
     snapshot: Snapshot
     expectations: Expectations
+    chains: RecoveredChains | None
     planned: PlannedRows
     records: RecordsResult
     bytes: BytesResult | None
@@ -88,9 +95,13 @@ class PoolAudit:
 
     def run(self) -> PoolResult:
         """Judge the pool."""
-        snapshot, sources = self.pool.snapshot, self.expectations.sources
+        snapshot = self.pool.snapshot
         space = RowSpace(snapshot)
+        chains = None if self.expectations.sources else self._chains(space)
+        sources = self.expectations.sources if chains is None else chains.entries
         planned = planned_rows(sources, space)
+        if chains is not None and not snapshot.canary and not self.options.skip_bytes:
+            planned = planned.with_rows(stamped_rows(snapshot, scope_of(self.options)), space)
         bytes_result, combined = self._bytes(space, planned)
         records = RecordsPass(
             snapshot=snapshot,
@@ -113,7 +124,7 @@ class PoolAudit:
             judged = bytes_result is not None and snapshot.at is not DumpMoment.MID_STEP
             evidence = replace(
                 evidence,
-                sources=self._all_sources(),
+                sources=sources if chains is not None else self._all_sources(),
                 failed=FailedRows.joined(records.failed),
                 differing=bytes_result.differences if bytes_result and judged else {},
                 content=SlotContent(snapshot, space=space, backend=self.backend),
@@ -122,6 +133,7 @@ class PoolAudit:
         return PoolResult(
             snapshot=snapshot,
             expectations=self.expectations,
+            chains=chains,
             planned=planned,
             records=records,
             bytes=bytes_result,
@@ -136,6 +148,16 @@ class PoolAudit:
         if scope_of(self.options) == ALL_ENTRIES:
             return self.expectations.sources
         return expectations_of(self.pool, ALL_ENTRIES).sources
+
+    def _chains(self, space: RowSpace) -> RecoveredChains:
+        """The pool's chains, from its records alone."""
+        return ChainRecovery(
+            snapshot=self.pool.snapshot,
+            space=space,
+            backend=self.backend,
+            observer=self.observer,
+            scope=scope_of(self.options),
+        ).run()
 
     def _bytes(
         self, space: RowSpace, planned: PlannedRows

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from kvaudit.constants import LaunchTag
 from kvaudit.core.audit_options import AuditOptions
+from kvaudit.core.chain_entries import ChainCounters
 from kvaudit.core.column_names import column_layer
-from kvaudit.core.coverage import Coverage, Family, FamilyCoverage
+from kvaudit.core.coverage import BY_CHAIN, Coverage, Family, FamilyCoverage
 from kvaudit.core.report import TagCounters
 from kvaudit.core.snapshot import DigestGrain
 from kvaudit.diagnosis.registry import INDEX_RULES
@@ -53,6 +55,19 @@ def tag_counters(results: Sequence[PoolResult]) -> list[TagCounters]:
     return sorted(by_tag.values(), key=lambda counters: LaunchTag[counters.tag])
 
 
+def chain_counters(results: Sequence[PoolResult]) -> list[ChainCounters]:
+    """The chains of all pools without expectations, one a tag, in tag order."""
+    by_tag: dict[str, Counter[str]] = {}
+    for chains in (result.chains for result in results if result.chains is not None):
+        for counters in chains.counters:
+            counts = counters.to_dict()
+            by_tag.setdefault(counts.pop("tag"), Counter()).update(counts)
+    return [
+        ChainCounters(tag=tag, **by_tag[tag])
+        for tag in sorted(by_tag, key=lambda name: LaunchTag[name])
+    ]
+
+
 def _added(one: TagCounters, other: TagCounters) -> TagCounters:
     return TagCounters(
         tag=one.tag,
@@ -94,16 +109,22 @@ def _records(results: Sequence[PoolResult]) -> FamilyCoverage | None:
         return None
     padding = sum(part.skipped_padding for part in records)
     unstamped = sum(part.unstamped for part in records)
+    checked = sum(part.checked for part in records)
+    by_chain = sum(result.records.checked for result in results if result.chains is not None)
+    in_part = by_chain if by_chain < checked else 0
     return FamilyCoverage(
         planned=planned,
-        checked=sum(part.checked for part in records),
+        checked=checked,
         excused=padding + unstamped,
         details={
             "skipped_padding": padding,
             "predecessor_unreachable": sum(part.predecessor_unreachable for part in records),
             "not_in_snapshot": sum(part.not_in_snapshot for part in records),
             "unstamped": unstamped,
+            BY_CHAIN: by_chain,
         },
+        scope=f"({in_part:,} of {checked:,} by chain)" if in_part else "",
+        basis="by chain (no expectations)" if by_chain and not in_part else "",
     )
 
 
@@ -143,13 +164,21 @@ def _why_no_index(result: PoolResult, options: AuditOptions) -> str:
     return "nothing in scope" if options.request_ids or options.slots else "no entries"
 
 
+def _why_no_slot(result: PoolResult, options: AuditOptions) -> str:
+    """Why neither an expectation nor a record names a slot to judge."""
+    if result.chains is None:
+        return _why_no_index(result, options)
+    if options.request_ids or options.slots:
+        return "nothing in scope"
+    held = any(counters.records for counters in result.chains.counters)
+    return "free slots alone" if held else "not stamped"
+
+
 def _why_no_records(result: PoolResult, options: AuditOptions) -> str:
-    if not result.expectations.sources:
-        return "no expectations"
     if not result.snapshot.canary:
         return "no canary"
     if not result.records.planned:
-        return _why_no_index(result, options)
+        return _why_no_slot(result, options)
     return "not stamped" if result.records.unstamped else "padding alone"
 
 
@@ -161,10 +190,9 @@ def _why_no_bytes(result: PoolResult, options: AuditOptions) -> str:
     left_out = layers is not None and any(column_layer(name) not in layers for name in stamped)
     never = passed.zero_stamps or result.records.unstamped_columns or result.records.unstamped
     reasons = (
-        (not result.expectations.sources, "no expectations"),
         (not snapshot.kv and not snapshot.digests, "no bytes"),
         (not stamped, "not stamped"),
-        (not result.planned.num_slots, _why_no_index(result, options)),
+        (not result.planned.num_slots, _why_no_slot(result, options)),
         (bool(passed.absent), "a column is absent"),
         (left_out, "nothing in scope"),
         (bool(never), "not stamped"),

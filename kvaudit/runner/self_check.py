@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 
-from kvaudit.constants import CHAIN_ANCHOR, NO_PREDECESSOR, FailReason, LaunchTag
+from kvaudit.constants import (
+    CHAIN_ANCHOR,
+    NO_PREDECESSOR,
+    PREDECESSOR_UNREACHABLE,
+    FailReason,
+    LaunchTag,
+)
 from kvaudit.core.backend import Backend
 from kvaudit.core.kv_column import ArrayKvColumn
 from kvaudit.core.observer import RunObserver
@@ -20,7 +27,8 @@ _SOURCE_HASH: Final = 0x447F_1B95_028C_E131
 _REAL_KV_HASH: Final = 0xD6D7_5024_DFD6_C30C
 _BYTES: Final = bytes(range(16))
 
-_FIRST, _SECOND = 1, 2
+_FIRST, _SECOND, _ORPHAN = 1, 2, 3
+_HINT: Final = "no verdict of this run can be trusted: run `kvaudit doctor`, or --backend reference"
 _ALL_OF_THEM: Final = (
     FailReason.VERIFY_CHAIN_HASH_MISMATCH
     | FailReason.VERIFY_POSITION_MISMATCH
@@ -78,6 +86,25 @@ def self_check(backend: Backend) -> str:
     return "passed"
 
 
+def check_chain(launch_chain: Callable[..., None]) -> None:
+    """Join three records: a head, its successor, and one whose predecessor's hash has a flipped bit.
+
+    Raises:
+        SelfCheckFailed: the orphan was linked, or the link was missed.
+    """
+    records = np.zeros((4, 4), dtype=np.uint64)
+    records[_FIRST] = (_TOKENS[0], 0, CHAIN_ANCHOR, 0)
+    records[_SECOND] = (_TOKENS[1], 1, _SECOND_PREV_HASH, 0)
+    records[_ORPHAN] = (_TOKENS[1], 1, _SECOND_PREV_HASH ^ 1, 0)
+    slots = np.array([_FIRST, _SECOND, _ORPHAN], dtype=np.int64)
+    prev_slots = np.zeros_like(slots)
+    launch_chain(records, slots, prev_slots, np.zeros(1, dtype=np.int64))
+    if prev_slots.tolist() != [NO_PREDECESSOR, _FIRST, PREDECESSOR_UNREACHABLE]:
+        raise SelfCheckFailed(
+            f"chain recovery failed its self-check: it linked {prev_slots.tolist()}", hint=_HINT
+        )
+
+
 def _check_fold(backend: Backend) -> None:
     """Two slots, one with a flipped bit: the good one's hash is known, the other's is not it."""
     data = np.frombuffer(_BYTES * 2, dtype=np.uint8).reshape(2, len(_BYTES)).copy()
@@ -93,5 +120,5 @@ def _check_fold(backend: Backend) -> None:
 def _failed(backend: Backend, what: str) -> SelfCheckFailed:
     return SelfCheckFailed(
         f"the {backend.name} backend failed its self-check: {what}",
-        hint="no verdict of this run can be trusted: run `kvaudit doctor`, or --backend reference",
+        hint=_HINT,
     )

@@ -94,6 +94,6 @@ class SlotCounter:
             for source in self.sources
             if not tags.isdisjoint(allowed if source.tags is None else source.tags)
         ]
-        if len(sources) == len(self.sources):
+        if sources and len(sources) == len(self.sources):
             return self.planned
         return planned_rows(sources, self.space)

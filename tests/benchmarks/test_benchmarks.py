@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 SMALL = {
+    "bench_chain": ["--slots", "2000", "4000", "8000", "--repeats", "1"],
     "bench_audit": ["--gib", "0.002", "--layers", "1", "--bytes-per-token", "64"],
 }
 

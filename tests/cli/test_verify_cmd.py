@@ -36,14 +36,29 @@ def test_a_flipped_bit_leaves_with_1_and_names_slot_page_request_position_and_la
     assert done.stderr == ""
 
 
-def test_a_snapshot_without_expectations_leaves_with_5_and_says_what_to_pass(
+def test_a_snapshot_without_expectations_is_judged_by_its_chains_and_says_so(
     clean: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (clean / "target.sequences.arrow").unlink()
     code, out, _ = verify(capsys, clean)
+    assert code == ExitCode.CLEAN
+    assert out.startswith(
+        "CLEAN  index - (no expectations) · records by chain (no expectations) · bytes 100% · "
+    )
+    assert "  no expectations: a chain that agrees with itself is taken for right" in out
+    code, out, _ = verify(capsys, clean, "--require", "index")
     assert code == ExitCode.INCOMPLETE
-    assert out.startswith("INCOMPLETE  index - (no expectations)")
     assert "pass --expect FILE" in out
+
+
+def test_a_flipped_bit_without_expectations_leaves_with_1(
+    damaged: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (damaged / "target.sequences.arrow").unlink()
+    code, out, _ = verify(capsys, damaged)
+    assert code == ExitCode.VIOLATIONS
+    assert "  slot 3 (page 1 +1)  position 1\n" in out
+    assert "    bytes  column_digest  layer 1  kv.v.1\n" in out
 
 
 def test_a_required_family_that_is_not_covered_leaves_with_5(
@@ -167,7 +182,7 @@ def test_files_folders_and_expectations_may_be_given_apart(
     snapshot, owners = clean / "target.snapshot.arrow", clean / "target.sequences.arrow"
     elsewhere = tmp_path / "elsewhere.arrow"
     shutil.move(owners, elsewhere)
-    assert verify(capsys, snapshot)[0] == ExitCode.INCOMPLETE
+    assert "index - (no expectations)" in verify(capsys, snapshot)[1]
     assert verify(capsys, snapshot, elsewhere)[0] == ExitCode.CLEAN
     assert verify(capsys, snapshot, "--expect", elsewhere)[0] == ExitCode.CLEAN
 

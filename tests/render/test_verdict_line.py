@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kvaudit.core.chain_entries import ChainCounters
 from kvaudit.core.coverage import Coverage, Family, FamilyCoverage
 from kvaudit.core.report import InputFile
 from kvaudit.errors import FileCorrupt
@@ -20,6 +21,38 @@ def test_a_scope_of_its_own_stands_behind_the_percentage() -> None:
         families={Family.BYTES: FamilyCoverage(planned=2, checked=2, scope="(layer 17)")}
     )
     assert "bytes 100% (layer 17)" in scope_label(coverage)
+
+
+def test_what_a_family_rests_on_stands_in_place_of_the_percentage() -> None:
+    records = FamilyCoverage(planned=2, checked=2, basis="by chain (no expectations)")
+    coverage = Coverage(families={Family.RECORDS: records})
+    assert " · records by chain (no expectations) · " in scope_label(coverage)
+
+
+def test_an_audit_by_chains_says_what_it_cannot_see() -> None:
+    chains = (
+        ChainCounters(
+            tag="TAIL_K_FULL", records=9, heads=1, orphans=1, forks=0, chains=3, duplicates=2
+        ),
+        ChainCounters(
+            tag="TAIL_V_FULL", records=9, heads=1, orphans=0, forks=0, chains=3, duplicates=0
+        ),
+    )
+    records = FamilyCoverage(planned=18, checked=18, details={"by_chain": 18})
+    coverage = Coverage(families={Family.RECORDS: records}, slots_pool=16, slots_planned=9)
+    report = replace(reports.CLEAN, coverage=coverage, chains=chains)
+    _, foreign, lost, *lines = [text.plain.strip() for text in not_checked(report)]
+    for words in ("another request's chain", "a wrong token", "pages that changed places"):
+        assert words in foreign
+    assert "without a predecessor, and that is no violation" in lost
+    unlinked, unplanned = lines
+    assert unlinked == (
+        "TAIL_K_FULL: 1 record follows none in the dump; 2 records are held by a lower slot too: "
+        "shared content, or a copy in a foreign place"
+    )
+    assert unplanned == (
+        "7 of 16 slots: no expectation names them, and no record or stamp in them is judged"
+    )
 
 
 def test_a_family_of_which_all_is_excused_has_no_percentage() -> None:

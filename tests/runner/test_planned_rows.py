@@ -42,6 +42,17 @@ def test_slots_of_the_pool_that_the_dump_lacks_are_absent() -> None:
     assert planned.num_slots == 6
 
 
+def test_further_rows_are_planned_beside_those_that_are_named() -> None:
+    world = fixture_f()
+    world.evidence["stamped_step"] = np.where(np.isin(np.arange(16), [5, 12]), -1, 3)
+    snapshot = world.snapshot(slots=[4, 5, 6, 12, 13])
+    further = np.isin(snapshot.slots, [6, 12, 13])
+    planned = _planned(world, snapshot).with_rows(further, RowSpace(snapshot))
+    assert snapshot.slots[planned.rows].tolist() == [4, 5, 6, 12, 13]
+    assert snapshot.slots[planned.stampable].tolist() == [4, 6, 13]
+    assert planned.absent_slots.tolist() == [2, 3, 7, 8, 9]
+
+
 def test_a_disabled_plan_names_nothing() -> None:
     world = fixture_f()
     pool = AuditedPool(snapshot=world.snapshot(), plans=(world.plan(enable=False),))

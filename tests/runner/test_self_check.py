@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from kvaudit.backends.availability import choose
 from kvaudit.core.backend import Backend
 from kvaudit.errors import SelfCheckFailed
-from kvaudit.runner.self_check import prepare, self_check
+from kvaudit.runner.self_check import check_chain, prepare, self_check
 from tests.helpers.watcher import Watcher
 
 
@@ -72,3 +73,17 @@ def _broken(method: str, wrong: Callable[[np.ndarray], np.ndarray]) -> Backend:
 def test_a_broken_backend_is_caught(method: str, wrong: Callable[..., np.ndarray]) -> None:
     with pytest.raises(SelfCheckFailed):
         self_check(_broken(method, wrong))
+
+
+@pytest.mark.parametrize("module", ["reference", "numba_cpu"])
+def test_every_join_of_chains_passes(module: str) -> None:
+    check_chain(importlib.import_module(f"kvaudit.kernels.chain.{module}").launch_chain)
+
+
+@pytest.mark.parametrize("linked", [(-1, 1, 1), (-1, 0, 0), (0, 1, 0), (-1, 1, 2)])
+def test_a_join_that_invents_or_misses_a_link_gives_no_verdict(linked: tuple[int, ...]) -> None:
+    def join(_records, _slots, prev_slots, _duplicates) -> None:
+        prev_slots[:] = linked
+
+    with pytest.raises(SelfCheckFailed, match="chain recovery"):
+        check_chain(join)

@@ -25,8 +25,10 @@ def _planned(world: World, **plan: object) -> Dataset:
     return Dataset(pools=[AuditedPool(snapshot=world.snapshot(), plans=(world.plan(**plan),))])
 
 
-def test_without_expectations_nothing_is_checked_and_the_way_out_is_named(run) -> None:
-    report = run(Dataset(pools=[AuditedPool(snapshot=fixture_f(mode=ALL).snapshot())]))
+def test_without_expectations_records_and_stamps_nothing_is_checked_and_a_way_out_is_named(
+    run,
+) -> None:
+    report = run(Dataset(pools=[AuditedPool(snapshot=fixture_f(canary=()).snapshot())]))
     assert (report.verdict, report.exit_code) == (Verdict.INCOMPLETE, 5)
     assert "--expect" in report.incomplete_reasons[0]
     assert all(covered is None for covered in report.coverage.families.values())
