@@ -284,6 +284,21 @@ def test_chain_agrees_with_the_reference_on_more_records_than_a_task_has(
     )
 
 
+def test_chain_agrees_with_the_reference_where_all_hashes_fall_into_one_share(implementation):
+    """One table then holds them all, and the others stay empty."""
+    candidates = (Record(token, 0, CHAIN_ANCHOR, 0) for token in range(4000))
+    heads = [record for record in candidates if link(record) < 2**60]
+    seconds = [Record(7, 1, link(head), 0) for head in heads[::2]]
+    by_slot = dict(enumerate([*heads, *seconds, *heads[:9]], start=1))
+    assert len(heads) > 200
+    launch = launch_of(by_slot)
+    assert_same_outcome(
+        implementation,
+        outcome(implementation, "chain", launch),
+        outcome(REFERENCE, "chain", launch),
+    )
+
+
 # Invariants
 
 
