@@ -49,7 +49,7 @@ def audit(
     options: AuditOptions | None = None,
     observer: RunObserver | None = None,
 ) -> Report:
-    """Check every pool of a dataset against its expectations.
+    """Check every pool of a dataset against its expectations, or for want of any, by its chains.
 
     Of several pools, one that turns out corrupt is left out; `Report.left_out` says why.
 
