@@ -12,6 +12,11 @@ from kvaudit.errors import ConfigError
 
 # The first prefix wins; the second is what engines with a canary of their own are set by.
 PREFIXES: Final = ("KVAUDIT_CANARY_", "SGLANG_KV_CANARY_")
+# Rows of a ring of 1 GiB. What stays allocated has a limit, so that a typing error is told by name.
+_MAX_ROWS: Final = 1 << 24
+_MAX_COUNT: Final = (1 << 63) - 1
+# Of a value that is refused: a variable may hold anything.
+_MAX_SHOWN: Final = 80
 
 _BOOLS: Final = {
     **dict.fromkeys(("1", "true", "yes", "on"), True),
@@ -32,8 +37,8 @@ class CanaryMode(StrEnum):
     """Each is logged; the flight recorder dumps the first, and serving goes on."""
 
 
-def _number(default: int, *, at_least: int) -> int:
-    return field(default=default, metadata={"at_least": at_least})
+def _number(default: int, *, at_least: int, at_most: int = _MAX_COUNT) -> int:
+    return field(default=default, metadata={"at_least": at_least, "at_most": at_most})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +70,7 @@ class CanaryConfig:
     """
 
     mode: CanaryMode = CanaryMode.NONE
-    ring_capacity: int = _number(1024, at_least=1)
+    ring_capacity: int = _number(1024, at_least=1, at_most=_MAX_ROWS)
     sweep_interval: int = _number(0, at_least=0)
     sweep_bytes_per_step: int = _number(64 << 20, at_least=1)
     real_kv_hash_mode: RealKvHashMode = RealKvHashMode.NONE
@@ -75,7 +80,7 @@ class CanaryConfig:
     stats_print_every_n_steps: int = _number(100, at_least=0)
     health_check_every_n_steps: int = _number(100, at_least=0)
     health_check_warm_up_steps: int = _number(100, at_least=0)
-    max_prepared_tokens: int = _number(512, at_least=0)
+    max_prepared_tokens: int = _number(512, at_least=0, at_most=_MAX_ROWS)
     max_dumps: int = _number(4, at_least=1)
 
     def __post_init__(self) -> None:
@@ -128,7 +133,7 @@ def _parsed(text: str, item: Field[Any], *, variable: str) -> object:
 
 
 def _check(value: object, item: Field[Any], *, name: str) -> None:
-    """Refuse a value of another type or below its field's limit.
+    """Refuse a value of another type or outside its field's limits.
 
     Raises:
         ConfigError: naming the field, or its variable.
@@ -136,10 +141,14 @@ def _check(value: object, item: Field[Any], *, name: str) -> None:
     kind = type(item.default)
     if not isinstance(value, kind) or isinstance(value, bool) is not (kind is bool):
         raise _refused(name, value, f"give a {kind.__name__}")
-    at_least = item.metadata.get("at_least")
-    if at_least is not None and isinstance(value, int) and value < at_least:
+    if "at_least" not in item.metadata or not isinstance(value, int):
+        return
+    at_least, at_most = item.metadata["at_least"], item.metadata["at_most"]
+    if value < at_least:
         raise _refused(name, value, f"give {at_least} or more")
+    if value > at_most:
+        raise _refused(name, value, f"give {at_most} or less")
 
 
 def _refused(name: str, value: object, hint: str) -> ConfigError:
-    return ConfigError(f"{name}: {value!r} cannot be used", hint=hint)
+    return ConfigError(f"{name}: {repr(value)[:_MAX_SHOWN]} cannot be used", hint=hint)

@@ -64,7 +64,7 @@ class FlightRecorder:
     """Dumps at the first violation and whenever it is triggered, at most so many times.
 
     A dump waits for the device and reads the tables of the last batch. A writer that fails is
-    logged: the engine goes on serving.
+    logged, and so is a trigger, which is asked no more: the engine goes on serving.
 
     Args:
         write: writes a dump; called in the engine's thread, after the step's launches.
@@ -108,7 +108,7 @@ class FlightRecorder:
         """
         rows, self._rows = self._rows, ()
         # A trigger is asked each step, so that one that resets itself is not lost to a violation.
-        is_triggered = self._triggered()
+        is_triggered = self._is_triggered(step)
         if not self._dumps_left or not (rows or is_triggered):
             return
         self._dumps_left -= 1
@@ -128,6 +128,23 @@ class FlightRecorder:
                 self._dumps_left,
             )
 
+    def _is_triggered(self, step: int) -> bool:
+        try:
+            return self._triggered()
+        except Exception:
+            # Asked each step, it would fail and be logged each step.
+            self._triggered = _never
+            _LOGGER.exception(
+                "kv-canary: the trigger failed at step %d and is asked no more: violations alone are "
+                "dumped",
+                step,
+            )
+            return False
+
+
+def _never() -> bool:
+    return False
+
 
 def teller_of(mode: CanaryMode, *, recorder: FlightRecorder | None, tell: Teller | None) -> Teller:
     """Who is told of violations in a mode.
@@ -143,7 +160,8 @@ def teller_of(mode: CanaryMode, *, recorder: FlightRecorder | None, tell: Teller
     is_dump = mode is CanaryMode.DUMP
     if is_dump is (recorder is None) or (is_dump and tell is not None):
         raise ConfigError(
-            f"mode is {mode}, flight_recorder is {recorder} and tell is {tell}",
+            f"mode is {mode}, with {'no' if recorder is None else 'a'} flight_recorder and "
+            f"{'no' if tell is None else 'a'} tell",
             hint="mode dump, and it alone, takes a flight_recorder, and then no tell",
         )
     if recorder is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from kvaudit.backends.launch import RealKvSource, VerifyPlan, WritePlan
 from kvaudit.backends.torch_module import torch
@@ -16,6 +17,9 @@ from kvaudit.runner.live.device_state import CanaryDeviceState
 from kvaudit.runner.live.endpoint import CanaryEndpoint
 from kvaudit.runner.live.launches import CanaryLaunches, device_launches
 from kvaudit.runner.live.step_inputs import CanaryBatch, PlannedStep, WrittenEntries
+
+# A pool without slots is one of which nothing was dumped.
+_LEAST: Final = {"num_slots": 0, "page_size": 1, "verify_capacity": 1, "write_req_capacity": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +34,9 @@ class PoolGeometry:
         write_req_capacity: requests of a write plan: a batch with more is refused.
         swa_window_size: window in tokens; 0 of a full pool.
         kv_token_id_vs_position_offset: position p holds token p + offset.
+
+    Raises:
+        ConfigError: a number cannot be a pool's; the message names the field.
     """
 
     pool_kind: PoolKind = PoolKind.FULL
@@ -39,6 +46,18 @@ class PoolGeometry:
     write_req_capacity: int
     swa_window_size: int = 0
     kv_token_id_vs_position_offset: int = 0
+
+    def __post_init__(self) -> None:
+        for name, at_least in _LEAST.items():
+            if getattr(self, name) < at_least:
+                raise ConfigError(
+                    f"{name}: is {getattr(self, name)}", hint=f"give {at_least} or more"
+                )
+        if self.swa_window_size < 0 or (self.swa_window_size and self.pool_kind is PoolKind.FULL):
+            raise ConfigError(
+                f"swa_window_size: is {self.swa_window_size} of a pool of kind {self.pool_kind}",
+                hint="give a window pool the kind SWA and its window, a full pool 0",
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -19,10 +19,10 @@ class StepLauncher:
 
     Args:
         pools: one of a kind.
-        state: where plans that fit are counted.
+        state: where plans that fit are counted, and what the pools were allocated with.
 
     Raises:
-        ConfigError: two pools are of one kind.
+        ConfigError: two pools are of one kind, or one reports to another state, which nobody reads.
     """
 
     def __init__(self, pools: Sequence[CanaryPool], *, state: CanaryDeviceState) -> None:
@@ -32,6 +32,15 @@ class StepLauncher:
                 "pools: two of one kind share its launch tags",
                 hint="give each group, such as target and draft, a manager of its own",
             )
+        for pool in pools:
+            if any(
+                endpoint.context.violation_ring is not state.violation_ring
+                for endpoint in pool.endpoints
+            ):
+                raise ConfigError(
+                    f"pools: the {pool.geometry.pool_kind} pool was allocated with another state",
+                    hint="allocate pool and manager with one CanaryDeviceState",
+                )
         self._endpoints = {
             (pool.geometry.pool_kind, phase): pool.endpoints_of(phase)
             for pool in pools

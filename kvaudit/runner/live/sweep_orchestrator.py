@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kvaudit.backends.launch import VerifyPlan
+from kvaudit.backends.launch_tensor_checks import check_is_tensor
 from kvaudit.backends.torch_module import torch
 from kvaudit.constants import (
     NO_EXPECTED_TOKEN,
@@ -170,9 +171,12 @@ class _SweptPool:
 
     def _check(self, prefix: CachedPrefix) -> None:
         """Refuse what the plan's buffers do not take: copying it would wait, or convert it."""
-        tensors = {"slots": prefix.slots, "tokens": prefix.tokens}
+        tensors = {"slots": prefix.slots}
+        if prefix.tokens is not None:
+            tensors["tokens"] = prefix.tokens
         for name, tensor in tensors.items():
-            if tensor is not None and (
+            check_is_tensor(tensor, f"cached prefix: {name}")
+            if (
                 tensor.dtype != torch.int64
                 or tensor.device != self._offsets.device
                 or tensor.shape != (len(prefix.slots),)

@@ -60,6 +60,9 @@ def test_our_variable_wins_and_an_empty_one_leaves_it_to_the_engines() -> None:
         ("ENABLE_WRITE_INPUT_ASSERT", "maybe"),
         ("RING_CAPACITY", "0"),
         ("RING_CAPACITY", "many"),
+        ("RING_CAPACITY", str((1 << 24) + 1)),
+        ("MAX_PREPARED_TOKENS", str(1 << 40)),
+        ("STATS_PRINT_EVERY_N_STEPS", str(1 << 63)),
         ("SWEEP_INTERVAL", "-1"),
         ("MAX_DUMPS", "1.5"),
     ],
@@ -72,6 +75,12 @@ def test_a_bad_value_is_refused_by_the_name_of_its_variable(
         CanaryConfig.from_env({prefix + name: text})
     assert caught.value.message.startswith(f"{prefix}{name}: ")
     assert caught.value.hint.startswith("give ")
+
+
+def test_a_refused_value_is_shown_by_its_beginning() -> None:
+    with pytest.raises(ConfigError) as caught:
+        CanaryConfig.from_env({"KVAUDIT_CANARY_RING_CAPACITY": "9" * 5000})
+    assert len(caught.value.message) < 200
 
 
 @pytest.mark.parametrize("name", ["MODE", "REAL_KV_HASH_MODE"])

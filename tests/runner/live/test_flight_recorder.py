@@ -84,6 +84,23 @@ def test_the_first_violation_is_dumped_with_its_request_and_the_pages_around_it(
     assert dump.slots[PoolKind.FULL].tolist() == expected
 
 
+def test_a_trigger_that_fails_is_logged_once_and_violations_are_dumped_all_the_same(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def unreadable() -> bool:
+        raise PermissionError("the folder cannot be read")
+
+    recording = Recording()
+    recording.recorder = FlightRecorder(
+        write=recording.dumps.append, triggered=unreadable, max_dumps=4
+    )
+    recording.step()
+    recording.violate(_row(recording.engine.slot(1, 0)))
+    recording.step()
+    assert [dump.cause for dump in recording.dumps] == [DumpCause.VIOLATION]
+    assert caplog.text.count("the trigger failed") == 1
+
+
 def test_later_violations_are_logged_and_not_dumped(caplog: pytest.LogCaptureFixture) -> None:
     recording = Recording()
     for slot in (5, 6, 7):

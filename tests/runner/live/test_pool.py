@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -53,6 +54,24 @@ def test_bytes_to_hash_and_a_half_to_stamp_must_be_there() -> None:
         _pool(BOTH, real_kv_hash_mode=RealKvHashMode.ALL)
     with pytest.raises(ConfigError, match="without a half"):
         _pool(())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"num_slots": -1},
+        {"page_size": 0},
+        {"verify_capacity": 0},
+        {"write_req_capacity": -3},
+        {"swa_window_size": -1, "pool_kind": PoolKind.SWA},
+        {"swa_window_size": 4},
+    ],
+)
+def test_a_geometry_that_no_pool_has_is_refused_by_the_name_of_its_field(
+    change: dict[str, Any],
+) -> None:
+    with pytest.raises(ConfigError, match=f"^{next(iter(change))}: is "):
+        replace(GEOMETRY, **change)
 
 
 def test_a_batch_is_planned_into_the_pools_buffers() -> None:

@@ -76,3 +76,9 @@ def test_two_pools_of_one_kind_are_refused() -> None:
     engine = LiveEngine(CanaryConfig())
     with pytest.raises(ConfigError):
         StepLauncher([engine.pool, engine.pool], state=engine.state)
+
+
+def test_a_pool_that_reports_to_another_state_is_refused() -> None:
+    engine, other = LiveEngine(CanaryConfig()), LiveEngine(CanaryConfig())
+    with pytest.raises(ConfigError, match="the FULL pool was allocated with another state"):
+        StepLauncher([engine.pool], state=other.state)

@@ -197,6 +197,7 @@ def test_an_interval_of_0_never_asks_the_engine() -> None:
     [
         CachedPrefix(slots=torch.tensor([2, 3], dtype=torch.int32)),
         CachedPrefix(slots=torch.tensor([[2, 3]])),
+        CachedPrefix(slots=[2, 3]),
         CachedPrefix(slots=torch.tensor([2, 3]), tokens=torch.tensor([5])),
     ],
 )
