@@ -33,7 +33,8 @@ MAX_POSITION: Final = 1 << 38
 # The table that a replay keeps: requests, and positions of one.
 MAX_REQUEST_ROWS: Final = 1 << 20
 MAX_REQUEST_LEN: Final = 1 << 30
-# The ring's write index is an int32.
-MAX_WRITE_INDEX: Final = (1 << 31) - 1
+# The ring's write index is an int32 that goes on past its largest number: it is read as unsigned.
+MAX_WRITE_INDEX: Final = (1 << 32) - 1
+MAX_RING_CAPACITY: Final = (1 << 31) - 1
 # Files of one run, folders expanded.
 MAX_FILES: Final = 1 << 14

@@ -97,7 +97,7 @@ def slots_of_pages(
             column=PAGE_SLOTS_COLUMN,
             hint=LIMIT_HINT,
         )
-    rows, in_page = np.nonzero(np.unpackbits(page_slots, axis=1, bitorder="little"))
+    rows, in_page = _set_bits(page_slots)
     lowest = np.full(len(pages), -1, dtype=np.int64)
     highest = lowest.copy()
     # Of equal indices the last assignment stands: the bits come in ascending order.
@@ -114,6 +114,17 @@ def slots_of_pages(
             hint="set bit i for slot i of the page; the row's slot is the first of them",
         )
     return pages[rows] * page_size + in_page, counts
+
+
+def _set_bits(page_slots: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Row and place of each bit that is set, shape [n] both, int64, in ascending order.
+
+    Only bytes that have one are unpacked: a page may have millions of slots and name one.
+    """
+    rows, byte_indices = np.nonzero(page_slots)
+    bits = np.unpackbits(page_slots[rows, byte_indices][:, None], axis=1, bitorder="little")
+    used, bit_indices = np.nonzero(bits)
+    return rows[used], byte_indices[used] * _BYTE_BITS + bit_indices
 
 
 class PageRows:

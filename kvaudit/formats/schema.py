@@ -14,6 +14,7 @@ from kvaudit.formats.limits import (
     MAX_POSITION,
     MAX_REQUEST_LEN,
     MAX_REQUEST_ROWS,
+    MAX_RING_CAPACITY,
     MAX_SLOTS,
     MAX_WRITE_INDEX,
 )
@@ -56,7 +57,7 @@ NUMBER_BOUNDS: Final[dict[str, tuple[int, int]]] = {
     "position_offset": (-MAX_POSITION, MAX_POSITION),
     "window": (1, MAX_POSITION),
     "violation_write_index": (0, MAX_WRITE_INDEX),
-    "ring_capacity": (0, MAX_WRITE_INDEX),
+    "ring_capacity": (0, MAX_RING_CAPACITY),
 }
 
 SLOT_COLUMN: Final = "slot"

@@ -88,7 +88,9 @@ def read_snapshot(file: ArrowFile) -> tuple[Snapshot, dict[str, str | int], list
     )
     notes = file.ignored_notes(names)
     if grain is DigestGrain.PAGE:
-        notes.append("digests are of pages: one that differs is a row at its page's first slot")
+        notes.append(
+            "digests are of pages: one that differs is a row at its page's first judged slot"
+        )
     return snapshot, given, notes
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from kvaudit.core.kv_column import ArrayColumn, PageColumn
 from kvaudit.core.snapshot import DigestGrain, Snapshot
 from kvaudit.errors import LimitExceeded, SchemaMismatch, SnapshotInconsistent, ValuesInvalid
 from kvaudit.formats import page_grain
+from kvaudit.formats.limits import MAX_PAGE_SIZE
 from kvaudit.formats.page_grain import page_slots_type, slots_of_pages
 from kvaudit.formats.reader import read_file
 from kvaudit.formats.snapshot_writer import write_snapshot
@@ -186,3 +188,17 @@ def test_too_many_slots_are_refused_before_they_are_numbered(
     with pytest.raises(LimitExceeded) as refused:
         slots_of_pages(np.array([0, 4]), bits_of(0b1111, 1), page_size=4, path="a")
     assert refused.value.column == "page_slots"
+
+
+def test_bits_that_are_not_set_take_no_memory() -> None:
+    bits = np.zeros((8, page_slots_type(MAX_PAGE_SIZE).byte_width), dtype=np.uint8)
+    bits[:, 0] = 1
+    first_slots = np.arange(8) * MAX_PAGE_SIZE
+    tracemalloc.start()
+    try:
+        slots, counts = slots_of_pages(first_slots, bits, page_size=MAX_PAGE_SIZE, path="a")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (slots.tolist(), counts.tolist()) == (first_slots.tolist(), [1] * 8)
+    assert peak < 2 * bits.nbytes

@@ -54,11 +54,21 @@ def test_tags_are_ascending_and_each_once(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("number", ["-1", "2147483648", "one", ""])
+@pytest.mark.parametrize("number", ["-1", "4294967296", "one", ""])
 @pytest.mark.parametrize("key", ["violation_write_index", "ring_capacity"])
-def test_numbers_of_the_ring_are_those_of_an_int32(tmp_path, key, number):
+def test_numbers_of_the_ring_are_those_of_32_bits(tmp_path, key, number):
     with pytest.raises(SchemaMismatch, match=key):
         read_by_hand(tmp_path, {key: number})
+
+
+def test_a_ring_has_no_more_rows_than_its_index_can_point_at(tmp_path):
+    with pytest.raises(SchemaMismatch, match="ring_capacity"):
+        read_by_hand(tmp_path, {"ring_capacity": "2147483648"})
+
+
+def test_violations_past_the_largest_int32_are_read_as_they_were_counted(tmp_path):
+    write_state(tmp_path / "a.arrow", canary_state(violation_write_index=(1 << 31) + 3))
+    assert read_file(tmp_path / "a.arrow").violation_write_index == (1 << 31) + 3
 
 
 @pytest.mark.parametrize(
