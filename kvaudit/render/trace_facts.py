@@ -50,27 +50,34 @@ def trace_facts(trace: Trace) -> dict[str, Any]:
 
 
 def written_rows(trace: Trace, slots: SlotRanges) -> Iterator[dict[str, Any]]:
-    """A row a write of these slots, in the order of the trace.
+    """A row a copy to one of these slots and a row a write of one, in the order of the trace.
 
     Raises:
         InputError: a row is not what the format says.
     """
     for recorded in trace.steps():
+        for copied in np.flatnonzero(slots.mask(recorded.copies.dst)):
+            yield {
+                "slot": int(recorded.copies.dst[copied]),
+                "step": recorded.step,
+                "copied_from": int(recorded.copies.src[copied]),
+            }
         write = recorded.write
-        if write is None or not slots.mask(write.out_cache_loc).any():
-            continue
-        for request_idx in range(len(write.plan)):
-            entries = write.entries_of(request_idx)
-            for entry in np.flatnonzero(slots.mask(write.out_cache_loc[entries])) + entries.start:
-                yield {
-                    "slot": int(write.out_cache_loc[entry]),
-                    "step": recorded.step,
-                    "request": None
-                    if write.request_ids is None
-                    else write.request_ids[request_idx],
-                    "position": int(write.positions[entry]),
-                    "token": int(write.input_ids[entry]),
-                }
+        if write is not None and slots.mask(write.out_cache_loc).any():
+            yield from _stored_rows(recorded.step, write, slots)
+
+
+def _stored_rows(step: int, write: PlannedWrite, slots: SlotRanges) -> Iterator[dict[str, Any]]:
+    for request_idx in range(len(write.plan)):
+        entries = write.entries_of(request_idx)
+        for entry in np.flatnonzero(slots.mask(write.out_cache_loc[entries])) + entries.start:
+            yield {
+                "slot": int(write.out_cache_loc[entry]),
+                "step": step,
+                "request": None if write.request_ids is None else write.request_ids[request_idx],
+                "position": int(write.positions[entry]),
+                "token": int(write.input_ids[entry]),
+            }
 
 
 def _counts(recorded: RecordedStep) -> Counter[str]:

@@ -51,4 +51,10 @@ def test_writes_of_slots_are_a_row_each_with_their_step(trace: Trace) -> None:
         {"slot": 9, "step": 4, "request": "b", "position": 1, "token": 22},
         {"slot": 9, "step": 5, "request": None, "position": 1, "token": 22},
     ]
-    assert list(written_rows(trace, SlotRanges.parse("10"))) == []
+    assert list(written_rows(trace, SlotRanges.parse("12"))) == []
+
+
+def test_a_copy_to_a_slot_says_from_which(trace: Trace) -> None:
+    assert list(written_rows(trace, SlotRanges.parse("11"))) == [
+        {"slot": 11, "step": 4, "copied_from": 9}
+    ]
