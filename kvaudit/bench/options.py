@@ -93,7 +93,7 @@ class BenchOptions:
             raise ConfigError(
                 f"--request-tokens {self.request_tokens} is no multiple of --page-size "
                 f"{self.page_size}",
-                hint="requests own whole pages: round it up",
+                hint=f"requests own whole pages: give --request-tokens {self._whole_pages()}",
             )
         _check_range("repeats", self.repeats, (1, 1000))
         _check_range("seed", self.seed, (0, MAX_ENTRIES))
@@ -106,6 +106,10 @@ class BenchOptions:
             RealKv.ALL: self.bytes_per_token,
         }
         return by_mode[mode]
+
+    def _whole_pages(self) -> int:
+        """request_tokens, rounded up to pages."""
+        return -(-self.request_tokens // self.page_size) * self.page_size
 
     def reads_bytes(self) -> bool:
         """Whether anything of the run needs KV bytes."""
@@ -177,6 +181,4 @@ def _check_words(option: str, given: Iterable[str], words: type[StrEnum]) -> Non
 def _check_range(option: str, value: int, bounds: Iterable[int]) -> None:
     least, most = bounds
     if not least <= value <= most:
-        raise ConfigError(
-            f"--{option} {value} is outside {least} to {most}", hint=f"give {least} to {most}"
-        )
+        raise ConfigError(f"--{option} {value} is out of range", hint=f"give {least} to {most}")

@@ -60,7 +60,7 @@ def _refuse(size: int, what: str, *, need: int, free: int | None) -> None:
         raise ConfigError(
             f"--sizes {size_label(size)} takes about {bytes_label(need)} of {what}, and "
             f"{bytes_label(free)} are free",
-            hint="choose smaller --sizes or a smaller --bytes-per-token",
+            hint="choose smaller --sizes, a smaller --bytes-per-token or a smaller --page-size",
         )
 
 

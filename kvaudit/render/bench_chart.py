@@ -7,7 +7,7 @@ from html import escape
 from typing import Final
 
 from kvaudit.core.bench_report import BenchRow
-from kvaudit.render.bench_labels import ms_label, number_label, row_name, share_label
+from kvaudit.render.bench_labels import ms_label, number_label, row_name
 
 _WIDTH: Final = 960
 _NAME_WIDTH: Final = 230
@@ -46,9 +46,7 @@ def _bar(number: int, row: BenchRow, *, scale: float) -> str:
     y = _TOP + number * _ROW_HEIGHT
     middle = y + _BAR_HEIGHT / 2 + 5
     length = row.fraction * scale
-    value = (
-        f"{share_label(row.fraction)}  {number_label(row.gb_per_s)} GB/s  {ms_label(row.median)} ms"
-    )
+    value = f"{number_label(row.fraction)}  {number_label(row.gb_per_s)} GB/s  {ms_label(row.median)} ms"
     name = escape(row_name(row))
     return (
         f'<text x="{_NAME_WIDTH - 8}" y="{middle:.1f}" text-anchor="end">{name}</text>'

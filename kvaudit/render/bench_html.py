@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from html import escape
 from typing import Final, TextIO
 
 from kvaudit.core.bench_report import BenchReport
 from kvaudit.render.bench_chart import bandwidth_chart
-from kvaudit.render.bench_labels import (
-    ENGINE_NOTE,
-    HEADER,
-    REFERENCE_NOTE,
-    RIGHT,
-    machine_label,
-    row_cells,
-    shape_label,
-    timing_label,
-)
+from kvaudit.render.bench_labels import BenchTable, machine_label, note_labels, shape_label
 
 _STYLE: Final = """
 body { font: 14px/1.45 system-ui, sans-serif; color: #1b1f24; margin: 2em auto; max-width: 75em; }
@@ -37,11 +28,9 @@ def bench_page(report: BenchReport) -> str:
     """The whole page."""
     backend = report.backend
     title = f"kvaudit bench {backend.name} ({backend.device})"
+    table = BenchTable.of(report)
     notes = [
-        f"time: {timing_label(report)}",
-        ENGINE_NOTE,
-        REFERENCE_NOTE,
-        *(f"left out: {reason}" for reason in report.left_out),
+        *note_labels(report),
         f"backend {backend.name}: {backend.reason}",
         f"machine {machine_label(report)}",
     ]
@@ -52,8 +41,8 @@ def bench_page(report: BenchReport) -> str:
         "<h2>Rate as a fraction of the bandwidth measured in the same run</h2>",
         bandwidth_chart(report.rows),
         "<h2>Figures</h2>\n<table>",
-        _line(HEADER, tag="th"),
-        *(_line(row_cells(row), tag="td") for row in report.rows),
+        _line(table.header, tag="th", right=table.right),
+        *(_line(cells, tag="td", right=table.right) for cells in table.rows),
         "</table>",
         *(f'<p class="note">{escape(note)}</p>' for note in notes),
         f"<p><code>{escape(report.command)}</code></p>\n</body>\n</html>",
@@ -66,10 +55,10 @@ def write_bench_html(report: BenchReport, stream: TextIO) -> None:
     stream.write(bench_page(report))
 
 
-def _line(cells: Iterable[str], *, tag: str) -> str:
-    """A line of the table."""
+def _line(cells: Iterable[str], *, tag: str, right: Collection[int]) -> str:
+    """A line of the table; right: the columns of numbers."""
     words = (
-        f"<{tag}{' class=number' if column in RIGHT else ''}>{escape(cell)}</{tag}>"
+        f"<{tag}{' class=number' if column in right else ''}>{escape(cell)}</{tag}>"
         for column, cell in enumerate(cells)
     )
     return f"<tr>{''.join(words)}</tr>"

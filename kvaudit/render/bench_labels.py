@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from kvaudit.core.bench_report import BenchReport, BenchRow
@@ -19,8 +22,9 @@ HEADER: Final = (
     "reference",
     "proved equal to",
 )
-# Columns of numbers, which end at one place.
-RIGHT: Final = (2, 3, 4, 5, 7, 8)
+# Of them those of numbers, which end at one place.
+NUMBERS: Final = frozenset({"entries", "ms", "GB/s", "entries/s", "engine", "reference"})
+NOTHING: Final = "-"
 ENGINE_NOTE: Final = (
     "engine: how many times faster than a launch in an engine's own shape: 64 blocks of 512 threads, "
     "one thread an entry (write: a request), 16-byte loads, the fold in line"
@@ -32,11 +36,50 @@ _GRAND: Final = 10
 _UNITS: Final = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchTable:
+    """The table without the columns in which no row has anything.
+
+    Fields:
+        header: what stands over each column.
+        rows: the cells of each row.
+        right: the columns of numbers.
+    """
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    right: Sequence[int]
+
+    @classmethod
+    def of(cls, report: BenchReport) -> BenchTable:
+        """The table of a run."""
+        rows = [row_cells(row) for row in report.rows]
+        used = [
+            column for column in range(len(HEADER)) if {row[column] for row in rows} != {NOTHING}
+        ]
+        header = [HEADER[column] for column in used]
+        return cls(
+            header=header,
+            rows=[[row[column] for column in used] for row in rows],
+            right=[place for place, name in enumerate(header) if name in NUMBERS],
+        )
+
+
+def note_labels(report: BenchReport) -> list[str]:
+    """What was timed, what the columns of factors mean where a row has one, and what was left out."""
+    notes = [f"time: {timing_label(report)}"]
+    if any(row.engine_speedup is not None for row in report.rows):
+        notes.append(ENGINE_NOTE)
+    if any(row.reference_speedup is not None for row in report.rows):
+        notes.append(REFERENCE_NOTE)
+    return [*notes, *(f"left out: {reason}" for reason in report.left_out)]
+
+
 def row_cells(row: BenchRow) -> tuple[str, ...]:
     """A row of the table under HEADER."""
     return (
         row.op,
-        row.real_kv or "-",
+        row.real_kv or NOTHING,
         f"{row.num_entries:,}",
         ms_label(row.median),
         number_label(row.gb_per_s),
@@ -60,8 +103,10 @@ def ms_label(seconds: float) -> str:
 
 
 def number_label(value: float) -> str:
-    """A positive number with two or three digits that count."""
-    return f"{value:.2f}" if value < _GRAND else f"{value:,.0f}"
+    """A positive number with two or three digits that count, however small it is."""
+    if value >= _GRAND:
+        return f"{value:,.0f}"
+    return f"{value:.{max(2, 1 - math.floor(math.log10(value)))}f}"
 
 
 def rate_label(per_second: float) -> str:
@@ -73,19 +118,14 @@ def rate_label(per_second: float) -> str:
 
 
 def fraction_label(row: BenchRow) -> str:
-    """`0.88 of 4,210 read`."""
-    return f"{share_label(row.fraction)} of {number_label(row.yardstick.gb_per_s)} {row.yardstick.name}"
-
-
-def share_label(share: float) -> str:
-    """`0.88`, `0.0024`: a small share keeps two digits too."""
-    return f"{share:.2f}" if share >= 1 / _GRAND else f"{share:.2g}"
+    """`0.88 of 4,210 read`, `0.0024 of 15 read`."""
+    return f"{number_label(row.fraction)} of {number_label(row.yardstick.gb_per_s)} {row.yardstick.name}"
 
 
 def times_label(speedup: float | None) -> str:
     """`12.3x`; `-` where there is nothing to compare with."""
     if speedup is None:
-        return "-"
+        return NOTHING
     return f"{speedup:,.0f}x" if speedup >= 100 * _GRAND else f"{speedup:.1f}x"
 
 

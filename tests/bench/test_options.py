@@ -60,6 +60,12 @@ def test_a_value_outside_its_range_is_an_error_of_its_option(
     assert raised.value.hint
 
 
+def test_requests_of_broken_pages_are_refused_with_a_length_that_will_do() -> None:
+    with pytest.raises(ConfigError) as raised:
+        options(page_size=7, request_tokens=32768)
+    assert "--request-tokens 32774" in raised.value.hint
+
+
 def test_the_modes_read_nothing_16_bytes_or_all() -> None:
     assert [options().read_bytes(mode) for mode in RealKv] == [0, 16, 64]
 

@@ -44,6 +44,13 @@ def test_the_page_has_a_chart_and_the_figures_of_every_row() -> None:
     assert page.cells == [*HEADER, *row_cells(rows[0]), *row_cells(rows[1])]
 
 
+def test_the_page_explains_only_the_columns_that_it_has() -> None:
+    text = bench_page(report(row(engine_seconds=None)))
+    assert "engine" not in _Page(text).cells
+    assert "engine: how many times" not in text
+    assert "reference: how many times" in text
+
+
 def test_the_page_runs_nothing_and_loads_nothing() -> None:
     text = bench_page(report())
     page = _Page(text)

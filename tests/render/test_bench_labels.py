@@ -5,7 +5,7 @@ import pytest
 from kvaudit.core.bench_report import Proof
 from kvaudit.render.bench_labels import (
     HEADER,
-    RIGHT,
+    BenchTable,
     machine_label,
     ms_label,
     number_label,
@@ -14,7 +14,6 @@ from kvaudit.render.bench_labels import (
     row_cells,
     row_name,
     shape_label,
-    share_label,
     times_label,
     timing_label,
 )
@@ -34,14 +33,9 @@ def test_a_row_has_a_cell_under_every_heading() -> None:
         "reference": "2,000x",
         "proved equal to": "reference 23,424 · cpu all · engine all",
     }
-    assert [HEADER[column] for column in RIGHT] == [
-        "entries",
-        "ms",
-        "GB/s",
-        "entries/s",
-        "engine",
-        "reference",
-    ]
+    table = BenchTable.of(report())
+    assert list(table.header) == list(HEADER)
+    assert list(table.right) == [2, 3, 4, 5, 7, 8]
 
 
 def test_what_a_row_has_not_reads_as_a_dash() -> None:
@@ -49,6 +43,21 @@ def test_what_a_row_has_not_reads_as_a_dash() -> None:
     assert [cells[column] for column in (1, 7, 8)] == ["-", "-", "-"]
     assert row_name(row(real_kv=None)) == "verify 1,000,000"
     assert row_name(row()) == "verify all 1,000,000"
+
+
+def test_a_column_in_which_no_row_has_anything_is_left_out() -> None:
+    alone = row(real_kv=None, engine_seconds=None)
+    table = BenchTable.of(report(alone))
+    assert set(HEADER) - set(table.header) == {"real-kv", "engine"}
+    assert [len(cells) for cells in table.rows] == [len(table.header)]
+    assert [table.header[column] for column in table.right] == [
+        "entries",
+        "ms",
+        "GB/s",
+        "entries/s",
+        "reference",
+    ]
+    assert list(BenchTable.of(report(alone, row())).header) == list(HEADER)
 
 
 def test_a_proof_names_whom_it_was_made_against_and_how_much_of_the_input() -> None:
@@ -81,9 +90,16 @@ def test_numbers_keep_two_or_three_digits(value: float, number: str, rate: str) 
     assert rate_label(value) == rate
 
 
-def test_a_small_share_is_not_rounded_to_nothing() -> None:
-    shares = (1.2, 0.885, 0.1, 0.0234, 0.00093)
-    assert [share_label(share) for share in shares] == ["1.20", "0.89", "0.10", "0.023", "0.00093"]
+def test_a_small_number_is_neither_rounded_to_nothing_nor_an_exponent() -> None:
+    numbers = (1.2, 0.885, 0.1, 0.0234, 0.00093, 0.000072)
+    assert [number_label(number) for number in numbers] == [
+        "1.20",
+        "0.89",
+        "0.10",
+        "0.023",
+        "0.00093",
+        "0.000072",
+    ]
 
 
 def test_rates_have_units_of_1000() -> None:
