@@ -44,6 +44,9 @@ class KvauditError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        if hint:
+            # Where a library's user meets the error: under its traceback.
+            self.add_note(f"hint: {hint}")
 
     def __str__(self) -> str:
         return self.message

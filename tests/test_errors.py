@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import traceback
+
 import pytest
 
 from kvaudit.errors import (
@@ -27,6 +29,12 @@ def test_an_error_without_a_place_is_its_message() -> None:
     assert str(InputError("no snapshot")) == "no snapshot"
     assert str(KvauditError("boom", hint="again")) == "boom"
     assert KvauditError("boom").hint == ""
+
+
+def test_the_hint_stands_under_a_traceback() -> None:
+    shown = "".join(traceback.format_exception(ValuesInvalid("a null", path="a", hint="fill it")))
+    assert shown.endswith("ValuesInvalid: a: a null\nhint: fill it\n")
+    assert not hasattr(KvauditError("boom"), "__notes__")
 
 
 def test_a_note_beside_a_file_names_another_file_and_not_itself() -> None:
