@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from kvaudit.constants import FailReason, LaunchTag
 from kvaudit.core.evidence import PoolEvidence
+from kvaudit.diagnosis.byte_view import ByteView
 from kvaudit.diagnosis.record_view import RecordView
 
 _CHAIN = np.uint32(FailReason.VERIFY_CHAIN_HASH_MISMATCH)
@@ -41,6 +42,11 @@ class Failures:
             )
             for tag in np.unique(tags).tolist()
         )
+
+    @cached_property
+    def byte_view(self) -> ByteView:
+        """What the KV of the rows hashed to and hashes to, as far as it is open."""
+        return ByteView(evidence=self.evidence, views=self.views, open_columns=self.open_columns)
 
     def close(self, failed: NDArray[np.int64], reasons: FailReason) -> NDArray[np.int64]:
         """Mark reasons of failed rows, shape [n], int64, as explained; gives those that had any."""

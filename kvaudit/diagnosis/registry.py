@@ -12,6 +12,7 @@ from kvaudit.diagnosis import (
     canary_bit_flip,
     double_free,
     kernel_stalled,
+    kv_bit_flip,
     launch_disabled,
     length_mismatch,
     live_slot_free,
@@ -54,11 +55,12 @@ EXPLAINERS: Final[Mapping[Rule, Explainer]] = {
     module.RULE: module.explain
     for module in (
         canary_bit_flip,
+        kv_bit_flip,
         token_mismatch,
     )
 }
 
-RULES: Final = tuple(sorted((*FINDERS, *EXPLAINERS), key=lambda rule: rule.id))
+RULES: Final = tuple(sorted({*FINDERS, *EXPLAINERS}, key=lambda rule: rule.id))
 
 # What covers the index family: it is checked as far as one of these runs.
 INDEX_RULES: Final = tuple(rule for rule in RULES if group_of(rule.id) is RuleGroup.INDEX)
