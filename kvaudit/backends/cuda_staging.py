@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kvaudit.backends.device_arrays import DeviceViews
 from kvaudit.backends.fold_lane import FoldLane
 from kvaudit.constants import WORD_BYTES
 from kvaudit.kernels.array_forms import KernelArray
@@ -28,7 +29,7 @@ class Buffer:
     """Pinned memory, its twin on the device with what hashing it needs, and when both are free.
 
     Args:
-        num_bytes: size of each; a multiple of 8.
+        num_bytes: size of each; a multiple of 1024.
 
     Fields:
         host: the pinned memory, shape [num_bytes], uint8.
@@ -38,26 +39,30 @@ class Buffer:
 
     def __init__(self, num_bytes: int) -> None:
         self.host: NDArray[np.uint8] = cuda.pinned_array(num_bytes, dtype=np.uint8)
-        self.words: KernelArray = cuda.device_array(num_bytes // WORD_BYTES, dtype=np.uint64)
+        self._twin = DeviceViews(num_bytes, np.uint8)
+        self.words: KernelArray = self._twin.memory.view(np.uint64)
         self.block_sums: KernelArray = cuda.device_array(
             num_bytes // (numbers.BLOCK_WORDS * WORD_BYTES) * numbers.LANES, dtype=np.uint64
         )
-        self._twin = self.words.view(np.uint8)
+        self._rows: tuple[tuple[int, int, int], KernelArray] | None = None
         self._last_use = cuda.event()
 
     @property
     def device_bytes(self) -> int:
         """Bytes of device memory."""
-        return int(self.words.nbytes + self.block_sums.nbytes)
+        return self._twin.num_bytes + int(self.block_sums.nbytes)
 
     def upload(self, num_bytes: int, *, stream: Stream) -> None:
         """Enqueue the copy of the first bytes."""
-        self._twin[:num_bytes].copy_to_device(self.host[:num_bytes], stream=stream)
+        self._twin.between(0, num_bytes).copy_to_device(self.host[:num_bytes], stream=stream)
 
     def rows(self, first_byte: int, num_rows: int, row_bytes: int) -> KernelArray:
         """Rows on the device that begin at a byte, shape [num_rows, row_bytes], uint8."""
-        rows = self._twin[first_byte : first_byte + num_rows * row_bytes]
-        return rows.reshape((num_rows, row_bytes))
+        place = (first_byte, num_rows, row_bytes)
+        if self._rows is None or self._rows[0] != place:
+            content = self._twin.between(first_byte, first_byte + num_rows * row_bytes)
+            self._rows = place, content.reshape((num_rows, row_bytes))
+        return self._rows[1]
 
     def record_use(self, stream: Stream) -> None:
         """What is enqueued by now is the last use."""
@@ -87,14 +92,14 @@ class Staging:
         self._lanes: list[FoldLane] = []
         self._free_lanes: list[FoldLane] = []
         self.buffers = deque(self._buffers)
-        self._slots = cuda.device_array(0, dtype=np.int64)
+        self._slots = DeviceViews(0, np.int64)
 
     @property
     def device_bytes(self) -> int:
         """Bytes of device memory that it keeps."""
         lanes = sum(lane.num_bytes for lane in self._lanes)
         buffers = sum(buffer.device_bytes for buffer in self._buffers)
-        return buffers + lanes + int(self._slots.nbytes)
+        return buffers + lanes + self._slots.num_bytes
 
     def reset(self) -> None:
         """A walk has ended, or was given up: all that it used is free."""
@@ -115,5 +120,6 @@ class Staging:
     def slots(self, num_rows: int) -> KernelArray:
         """The numbers 0, 1, .., shape [num_rows], int64, at most as many as rows fit in a buffer."""
         if len(self._slots) < num_rows:
-            self._slots = cuda.to_device(np.arange(num_rows, dtype=np.int64))
-        return self._slots[:num_rows]
+            self._slots = DeviceViews(num_rows, np.int64)
+            self._slots.memory.copy_to_device(np.arange(num_rows, dtype=np.int64))
+        return self._slots.between(0, num_rows)

@@ -1,14 +1,49 @@
-"""Arrays on a device that are kept from call to call: to allocate there, or to free, makes it wait."""
+"""What is kept on a device from call to call: to allocate there, or to free, makes it wait."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.kernels.array_forms import KernelArray
 from kvaudit.kernels.cuda_module import Stream, cuda
+
+_MOST_VIEWS: Final = 256
+
+
+class DeviceViews:
+    """Memory and views of it by their bounds: numba-cuda takes as long for a view as for a launch.
+
+    Args:
+        length: elements, of any content.
+        dtype: their type.
+
+    Fields:
+        memory: all of it, shape [length].
+    """
+
+    def __init__(self, length: int, dtype: type[np.generic]) -> None:
+        self.memory: KernelArray = cuda.device_array(length, dtype=dtype)
+        self._views: dict[tuple[int, int], KernelArray] = {}
+
+    def __len__(self) -> int:
+        return len(self.memory)
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of device memory."""
+        return int(self.memory.nbytes)
+
+    def between(self, first: int, last: int) -> KernelArray:
+        """Elements [first, last)."""
+        view = self._views.get((first, last))
+        if view is None:
+            if len(self._views) == _MOST_VIEWS:
+                self._views.clear()
+            view = self._views[first, last] = self.memory[first:last]
+        return view
 
 
 class DeviceArrays:

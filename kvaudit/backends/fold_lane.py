@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kvaudit.backends.device_arrays import DeviceViews
 from kvaudit.kernels.array_forms import KernelArray
 from kvaudit.kernels.cuda_module import cuda
 
@@ -22,15 +23,14 @@ class FoldLane:
 
     def __init__(self) -> None:
         self.stream = cuda.stream()
-        self._hashes = cuda.device_array(0, dtype=np.uint64)
-        self._digest_pages: list[KernelArray] = []
+        self._hashes = DeviceViews(0, np.uint64)
+        self._digest_pages: list[DeviceViews] = []
         self._num_digests: list[int] = []
 
     @property
     def num_bytes(self) -> int:
         """Bytes of device memory that it keeps."""
-        arrays = (self._hashes, *self._digest_pages)
-        return sum(int(array.nbytes) for array in arrays)
+        return sum(memory.num_bytes for memory in (self._hashes, *self._digest_pages))
 
     def begin(self, num_rows: int) -> None:
         """A column begins: what the last one left is lost.
@@ -40,21 +40,22 @@ class FoldLane:
         """
         self._num_digests = []
         if len(self._hashes) < num_rows:
-            self._hashes = cuda.device_array(num_rows, dtype=np.uint64)
+            self._hashes = DeviceViews(num_rows, np.uint64)
 
     def hashes(self, first: int, last: int) -> KernelArray:
         """Where the hashes of rows [first, last) of those that are sent go, uint64."""
-        return self._hashes[first:last]
+        return self._hashes.between(first, last)
 
     def digests(self, num_chunks: int) -> KernelArray:
         """Where the digests of the next chunks go, shape [num_chunks], uint64."""
         if not self._num_digests or self._num_digests[-1] + num_chunks > _DIGESTS_PER_PAGE:
             self._num_digests.append(0)
             if len(self._num_digests) > len(self._digest_pages):
-                self._digest_pages.append(cuda.device_array(_DIGESTS_PER_PAGE, dtype=np.uint64))
+                self._digest_pages.append(DeviceViews(_DIGESTS_PER_PAGE, np.uint64))
         first = self._num_digests[-1]
         self._num_digests[-1] += num_chunks
-        return self._digest_pages[len(self._num_digests) - 1][first : first + num_chunks]
+        page = self._digest_pages[len(self._num_digests) - 1]
+        return page.between(first, first + num_chunks)
 
     def returned(self, num_rows: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """All hashes and all digests in host memory, once what is enqueued is done.
@@ -62,9 +63,9 @@ class FoldLane:
         Args:
             num_rows: rows that were sent.
         """
-        hashes: NDArray[np.uint64] = self._hashes[:num_rows].copy_to_host(stream=self.stream)
+        hashes: NDArray[np.uint64] = self.hashes(0, num_rows).copy_to_host(stream=self.stream)
         pages = [
-            page[:num_digests].copy_to_host(stream=self.stream)
+            page.between(0, num_digests).copy_to_host(stream=self.stream)
             for page, num_digests in zip(self._digest_pages, self._num_digests, strict=False)
         ]
         self.stream.synchronize()

@@ -12,6 +12,8 @@ from kvaudit.backends.window_walk import WindowTask, wanted_windows
 from kvaudit.core.kv_column import WINDOW_BYTES, DigestedBytes, KvColumn, KvWindow
 from kvaudit.errors import DeviceFailed
 
+_KIB = 1024
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shipment:
@@ -72,8 +74,8 @@ class Shipment:
 
 
 def largest_shipment(column: KvColumn) -> int:
-    """Bytes that a shipment of one window may have: its rows end in a second chunk at most."""
-    return 2 * (WINDOW_BYTES + column.row_bytes)
+    """Bytes, in whole KiB, that a shipment of one window may have: its rows end in a second chunk."""
+    return -(-2 * (WINDOW_BYTES + column.row_bytes) // _KIB) * _KIB
 
 
 def shipments(column: KvColumn, rows: NDArray[np.int64], *, max_bytes: int) -> Iterator[Shipment]:
@@ -187,8 +189,9 @@ def picked_hashes(
     """
     parts, first_hash = [np.empty(0, dtype=np.uint64)], 0
     for shipment in sent:
-        wanted = rows[shipment.first : shipment.last] - (shipment.first_row - first_hash)
-        first, last = int(wanted[0]), int(wanted[-1]) + 1
-        parts.append(hashes[first:last] if last - first == len(wanted) else hashes[wanted])
+        wanted, shift = rows[shipment.first : shipment.last], shipment.first_row - first_hash
+        first, last = int(wanted[0]) - shift, int(wanted[-1]) + 1 - shift
+        is_run = last - first == len(wanted)
+        parts.append(hashes[first:last] if is_run else hashes[wanted - shift])
         first_hash += shipment.num_rows
     return parts[1] if len(sent) == 1 else np.concatenate(parts)

@@ -18,7 +18,6 @@ from kvaudit.core.column_names import column_half, column_layer, column_order, t
 from kvaudit.core.launch_tag import KvHalf
 from kvaudit.core.observer import RunObserver
 from kvaudit.core.snapshot import Snapshot
-from kvaudit.kernels.row_threads import drain
 from kvaudit.runner.column_hashes import ColumnHasher, ColumnHashes, index_of
 from kvaudit.runner.row_space import RowSpace
 
@@ -130,16 +129,11 @@ class BytesPass:
 
     def _stamped(self, result: BytesResult) -> set[str]:
         """The columns that have a stamp to be compared with."""
-        columns, has_values = self.snapshot.stamped, dict[str, bool]()
-        names = [name for name in columns if self._selected(name)]
-
-        def look(name: str) -> None:
-            has_values[name] = _any_value(columns[name].read())
-
-        drain(iter(names), look)
         stamped = set()
-        for name in names:
-            if not has_values[name]:
+        for name, column in self.snapshot.stamped.items():
+            if not self._selected(name):
+                continue
+            if not _any_value(column.read()):
                 result.zero_stamps.append(name)
             elif self._has_content(name):
                 stamped.add(name)

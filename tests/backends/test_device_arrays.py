@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kvaudit.backends.device_arrays import DeviceArrays
+from kvaudit.backends import device_arrays
+from kvaudit.backends.device_arrays import DeviceArrays, DeviceViews
 from kvaudit.kernels.cuda_module import SIMULATED, cuda
 
 pytestmark = [
@@ -44,3 +45,17 @@ def test_another_shape_or_type_has_new_memory_in_place_of_the_old(values: np.nda
     assert new.dtype == values.dtype
     assert new.copy_to_host().tolist() == values.tolist()
     assert arrays.num_bytes == values.nbytes
+
+
+def test_a_view_is_made_once_and_shows_what_the_memory_holds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(device_arrays, "_MOST_VIEWS", 2)
+    views = DeviceViews(10, np.uint64)
+    views.memory.copy_to_device(np.arange(10, dtype=np.uint64))
+    assert (len(views), views.num_bytes) == (10, 80)
+    assert views.between(2, 5) is views.between(2, 5)
+    views.between(2, 5).copy_to_device(np.array([20, 30, 40], dtype=np.uint64))
+    for first, last in [(0, 10), (2, 5), (4, 4), (3, 9), (0, 10)]:
+        expected = [0, 1, 20, 30, 40, 5, 6, 7, 8, 9][first:last]
+        assert views.between(first, last).copy_to_host().tolist() == expected
