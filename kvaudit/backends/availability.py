@@ -101,8 +101,8 @@ _CANDIDATES: Final = {
         require=require_driver,
         find_device=require_cuda,
         create=_create_cuda,
-        startup_seconds=1.1,
-        kv_bytes_per_second=min(3.5e9 * _CORES, 30e9),
+        startup_seconds=1.2,
+        kv_bytes_per_second=min(3.5e9 * _CORES, 20e9),
         entries_per_second=6e7,
     ),
     "cpu": _Candidate(
