@@ -18,6 +18,13 @@ REASON_LABELS: Final[dict[FailReason, str]] = {
     FailReason.COLUMN_DIGEST_MISMATCH: "column_digest",
 }
 
+# What fails where another record stands than is expected: with its own bytes, or without them.
+RECORD_REASONS: Final = (
+    FailReason.VERIFY_CHAIN_HASH_MISMATCH
+    | FailReason.VERIFY_POSITION_MISMATCH
+    | FailReason.VERIFY_TOKEN_MISMATCH
+)
+
 
 def reason_labels(reasons: FailReason) -> tuple[str, ...]:
     """The labels of the set bits, in bit order."""
