@@ -21,7 +21,7 @@ from kvaudit.core.kv_column import ArrayColumn, PageColumn, RowColumn
 from kvaudit.core.launch_tag import PoolKind
 from kvaudit.core.layout import rows_per_page
 from kvaudit.core.snapshot import DigestGrain, DumpMoment, PoolKey, Snapshot
-from kvaudit.errors import ConfigError, FileUnwritable
+from kvaudit.errors import ConfigError
 
 if TYPE_CHECKING:
     from kvaudit.core.sequences import Sequences
@@ -166,11 +166,12 @@ def sequences_path(stem: str | Path) -> Path:
 
 def write_pair(stem: str | Path, *, snapshot: Snapshot, sequences: Sequences) -> tuple[Path, Path]:
     """Write both files, the companion first: no snapshot ever names a file that is not there."""
+    from kvaudit.formats.atomic_file import make_folder
     from kvaudit.formats.sequences_writer import write_sequences
     from kvaudit.formats.snapshot_writer import write_snapshot
 
     files = snapshot_path(stem), sequences_path(stem)
-    _make_folder(files[0].parent)
+    make_folder(files[0].parent)
     write_sequences(str(files[1]), sequences)
     try:
         write_snapshot(str(files[0]), snapshot)
@@ -179,17 +180,6 @@ def write_pair(stem: str | Path, *, snapshot: Snapshot, sequences: Sequences) ->
         files[1].unlink(missing_ok=True)
         raise
     return files
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileUnwritable(
-            f"the folder cannot be made: {(error.strerror or str(error)).lower()}",
-            path=str(folder),
-            hint="give a path whose folder exists or may be made",
-        ) from error
 
 
 def check_content(content: str, digest_grain: str) -> None:

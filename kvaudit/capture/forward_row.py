@@ -14,6 +14,7 @@ from kvaudit.capture.pool_recorder import PoolRow
 from kvaudit.capture.tables import integers, token_ids
 from kvaudit.constants import UNKNOWN_LENGTH
 from kvaudit.errors import ConfigError
+from kvaudit.formats.limits import MAX_REQUEST_LEN
 
 SlotTable: TypeAlias = Sequence[int] | NDArray[np.int64]
 PoolTables: TypeAlias = SlotTable | Mapping[str, SlotTable]
@@ -85,6 +86,11 @@ def _pool_row(row: ForwardRow, slots: NDArray[np.int64]) -> PoolRow:
         raise ConfigError(
             f"{row.request_id}: {len(row.tokens)} tokens for {row.positions}",
             hint="give one token a position, and consecutive positions",
+        )
+    if row.positions.start < 0 or row.positions.stop > MAX_REQUEST_LEN:
+        raise ConfigError(
+            f"{row.request_id}: positions {row.positions.start} to {row.positions.stop - 1}",
+            hint=f"give positions of the request, from 0 to {MAX_REQUEST_LEN - 1}",
         )
     if text(row.request_id, "request_id") != row.request_id:
         raise ConfigError(f"request_id: {row.request_id!r}", hint="name requests by strings")

@@ -42,6 +42,8 @@ def test_known_tokens_are_int64() -> None:
     [
         {"tokens": [7]},
         {"positions": range(2, 6, 2)},
+        {"positions": range(-1, 1)},
+        {"positions": range((1 << 30) - 1, (1 << 30) + 1)},
         {"request_id": 5},
         {"prompt_len": -2},
         {"known_tokens": ["x"]},
