@@ -174,6 +174,7 @@ class CanaryManager:
         """
         if self._is_off:
             return
+        self._launcher.finish(self._step)
         try:
             self._violations.finish(self._step, num_planned=self._launcher.num_plans)
             self._dump()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from kvaudit.constants import LaunchTag
@@ -11,6 +12,7 @@ from kvaudit.runner.live.device_state import CanaryDeviceState
 from kvaudit.runner.live.pool import CanaryPool
 from kvaudit.runner.live.step_inputs import PlannedStep
 
+_LOGGER = logging.getLogger(__name__)
 _FORWARD_PHASES = (LaunchPhase.HEAD, LaunchPhase.TAIL)
 
 
@@ -56,11 +58,13 @@ class StepLauncher:
         }
         self._enabled_plans = {kind: state.enabled_plan_counter(kind) for kind in PoolKind}
         self._planned: Sequence[PlannedStep] = ()
+        self._num_begun = 0
         self.num_plans = 0
 
     def launch_head(self, planned: Sequence[PlannedStep]) -> None:
         """Take a step, and launch what comes before its forward."""
         self._planned = planned
+        self._num_begun += 1
         for step in planned:
             if step.verify_plan is not None:
                 # Counted on the device: whether a plan fitted is known there alone.
@@ -80,6 +84,20 @@ class StepLauncher:
             due |= self._tags[step.pool_kind]
         self._planned = ()
         return due
+
+    def finish(self, num_ended: int) -> None:
+        """Warn of a run whose steps were never begun, or never ended: little of it was watched.
+
+        Args:
+            num_ended: steps that ended.
+        """
+        if bool(self._num_begun) is not bool(num_ended):
+            _LOGGER.warning(
+                "kv-canary: %d steps were begun and %d ended: call begin_step before each forward and "
+                "end_step after it",
+                self._num_begun,
+                num_ended,
+            )
 
     def _launch(self, phase: LaunchPhase) -> None:
         for step in self._planned:

@@ -258,6 +258,32 @@ def test_steps_in_which_nothing_is_planned_are_no_stall() -> None:
             engine.manager.end_step()
 
 
+def test_steps_that_are_only_begun_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    engine = LiveEngine(LOG)
+    with engine.manager as canary:
+        for _ in range(3):
+            canary.begin_step(engine.batch())
+    assert "3 steps were begun and 0 ended" in caplog.text
+
+
+def test_steps_that_are_only_ended_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    engine = LiveEngine(LOG)
+    with engine.manager as canary:
+        for _ in range(3):
+            canary.end_step()
+    assert "0 steps were begun and 3 ended" in caplog.text
+
+
+@pytest.mark.parametrize("num_steps", [0, 2])
+def test_a_run_with_whole_steps_or_none_is_not_warned_of(
+    caplog: pytest.LogCaptureFixture, num_steps: int
+) -> None:
+    engine = LiveEngine(LOG)
+    with engine.manager:
+        engine.run(num_steps)
+    assert "were begun" not in caplog.text
+
+
 def test_v_buffers_that_are_never_stamped_are_no_stall() -> None:
     engine = LiveEngine(LOG, halves=(KvHalf.K, KvHalf.V))
     k_tags = {LaunchTag.HEAD_K_FULL, LaunchTag.TAIL_K_FULL}
