@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kvaudit.constants import NUM_LAUNCH_TAGS, LaunchTag
+from kvaudit.constants import LaunchTag
 from kvaudit.core.launch_tag import KvHalf, half_of
 from kvaudit.errors import CanaryStalledError
 from kvaudit.runner.live.delayed_handler import DelayedDeviceHostHandler, DeliveredCopy
@@ -31,7 +31,8 @@ class KernelRunCounterHealthChecker:
         self._handler = DelayedDeviceHostHandler(state.words)
         self._due: set[LaunchTag] = set()
         self._due_at_staging: frozenset[LaunchTag] = frozenset()
-        self._kernel_runs: Sequence[int] = (0,) * NUM_LAUNCH_TAGS
+        # A state may have counted for another manager before.
+        self._kernel_runs: Sequence[int] = state.kernel_run_counters.tolist()
 
     def step(self, step: int, due: Iterable[LaunchTag]) -> None:
         """Note what was due in a step, judge a check that has arrived, and stage one in its turn.

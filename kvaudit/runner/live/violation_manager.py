@@ -80,6 +80,8 @@ class ViolationManager:
         self._total = 0
         self._total_at_staging = 0
         self._num_told = 0
+        # A state may have counted for another manager before.
+        self._num_enabled_before = int(state.enabled_plans.sum())
         self._num_disabled = 0
         self._num_planned_at_staging = 0
 
@@ -145,7 +147,8 @@ class ViolationManager:
                 sample.step,
             )
         self._total = sample.violations
-        num_disabled = self._num_planned_at_staging - sum(sample.enabled_plans.values())
+        num_enabled = sum(sample.enabled_plans.values()) - self._num_enabled_before
+        num_disabled = self._num_planned_at_staging - num_enabled
         if num_disabled > self._num_disabled:
             _LOGGER.warning(
                 "kv-canary: a plan did not fit its buffers and nothing of it was verified "

@@ -17,8 +17,14 @@ ALWAYS = frozenset({HEAD, TAIL})
 class Run:
     """A run whose launches and their schedule are given step by step."""
 
-    def __init__(self, *, every_n_steps: int = 100, warm_up_steps: int = 100) -> None:
-        self.state = CanaryDeviceState.allocate(ring_capacity=1, device="cpu")
+    def __init__(
+        self,
+        *,
+        every_n_steps: int = 100,
+        warm_up_steps: int = 100,
+        state: CanaryDeviceState | None = None,
+    ) -> None:
+        self.state = state or CanaryDeviceState.allocate(ring_capacity=1, device="cpu")
         self.checker = KernelRunCounterHealthChecker(
             self.state, every_n_steps=every_n_steps, warm_up_steps=warm_up_steps
         )
@@ -55,6 +61,16 @@ def test_a_tag_that_stops_is_named_by_the_first_check_in_which_it_never_ran(
     assert caught.value.tags == ("TAIL_K_FULL",)
     assert caught.value.step == seen_at
     assert run.num_steps == seen_at + 1
+
+
+def test_what_ran_for_a_checker_before_hides_no_stall() -> None:
+    before = Run()
+    before.steps(5)
+    run = Run(state=before.state)
+    run.steps(5, ran=frozenset({HEAD}))
+    with pytest.raises(CanaryStalledError) as caught:
+        run.finish()
+    assert caught.value.tags == ("TAIL_K_FULL",)
 
 
 def test_all_tags_that_stopped_are_named_in_tag_order() -> None:

@@ -24,9 +24,14 @@ class Run:
     """A ring that violations are put into as launches do."""
 
     def __init__(
-        self, *, ring_capacity: int = 8, every_n_steps: int = 1, tell: Teller | None = None
+        self,
+        *,
+        ring_capacity: int = 8,
+        every_n_steps: int = 1,
+        tell: Teller | None = None,
+        state: CanaryDeviceState | None = None,
     ) -> None:
-        self.state = CanaryDeviceState.allocate(ring_capacity=ring_capacity, device="cpu")
+        self.state = state or CanaryDeviceState.allocate(ring_capacity=ring_capacity, device="cpu")
         self.told: list[ViolationBatch] = []
         self.manager = ViolationManager(
             self.state, every_n_steps=every_n_steps, tell=tell or self.told.append
@@ -182,3 +187,15 @@ def test_mode_raise_raises_all_that_are_new_at_once_and_none_again() -> None:
         run.steps(1)
     assert str(caught.value).count("kv_canary violation: ") == 1
     run.finish()
+
+
+def test_plans_that_fitted_for_a_manager_before_hide_none_that_does_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    before = Run()
+    before.steps(5)
+    run = Run(state=before.state)
+    run.steps(2)
+    run.steps(1, plan_fits=False)
+    run.finish()
+    assert "(1 of 3 plans so far)" in caplog.text
