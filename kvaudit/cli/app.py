@@ -12,6 +12,7 @@ from kvaudit import __version__
 from kvaudit.cli.bench_cmd import bench
 from kvaudit.cli.doctor_cmd import doctor
 from kvaudit.cli.exit_code import ExitCode
+from kvaudit.cli.replay_cmd import replay
 from kvaudit.cli.show_cmd import show
 from kvaudit.cli.stamp_cmd import stamp
 from kvaudit.cli.verify_cmd import HELP as VERIFY_HELP
@@ -72,5 +73,6 @@ def kvaudit(
 app.command(rich_help_panel=CHECK, help=VERIFY_HELP)(verify)
 app.command(rich_help_panel=CHECK)(show)
 app.command(rich_help_panel=CAPTURE)(stamp)
+app.command(rich_help_panel=ADVANCED)(replay)
 app.command(rich_help_panel=ADVANCED)(bench)
 app.command(rich_help_panel=ADVANCED)(doctor)

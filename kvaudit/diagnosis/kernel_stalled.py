@@ -11,7 +11,11 @@ RULE = Rule(id="KV003", name="kernel-stalled", severity=Severity.WARNING)
 
 
 def find(evidence: PoolEvidence) -> list[Finding]:
-    """Name the tags of the first check that saw a stall, and its step."""
+    """Name the tags of the first check that saw a stall, and those whose counter lacks launches."""
+    return [*_stalled(evidence), *_uncounted(evidence)]
+
+
+def _stalled(evidence: PoolEvidence) -> list[Finding]:
     stalls = evidence.health.stalls
     if not stalls:
         return []
@@ -27,4 +31,20 @@ def find(evidence: PoolEvidence) -> list[Finding]:
     )
     tags = sorted({tag for stall in stalls for tag in stall.tags})
     facts = {"tags": [tag.name for tag in tags], "num_checks": len(stalls)}
+    return [RULE.finding(evidence, summary, hits=Hits(examples=examples), facts=facts)]
+
+
+def _uncounted(evidence: PoolEvidence) -> list[Finding]:
+    uncounted = evidence.health.uncounted
+    if not uncounted:
+        return []
+    examples = tuple(
+        {"tag": each.tag.name, "counted": each.counted, "told": each.told} for each in uncounted
+    )
+    first = uncounted[0]
+    summary = (
+        f"the counter of {first.tag.name} has {first.counted:,} launches, and the trace tells of "
+        f"{first.told:,}: the others did not run{and_more(len(uncounted), 'tag')}"
+    )
+    facts = {"tags": [each.tag.name for each in uncounted]}
     return [RULE.finding(evidence, summary, hits=Hits(examples=examples), facts=facts)]

@@ -18,6 +18,7 @@ from kvaudit.diagnosis import (
     live_slot_free,
     not_covered,
     refcount_mismatch,
+    replay_divergence,
     ring_overflow,
     slot_alias,
     slot_out_of_range,
@@ -46,6 +47,7 @@ FINDERS: Final[Mapping[Rule, Callable[[PoolEvidence], list[Finding]]]] = {
         live_slot_free,
         double_free,
         refcount_mismatch,
+        replay_divergence,
     )
 }
 

@@ -51,22 +51,27 @@ def conclude(
     reasons = [
         *(f"not audited: {error}" for error in left_out),
         *_without_expectations(results),
-        *_shortfalls(coverage, options),
+        *shortfalls(coverage, options),
     ]
     if not reasons and not any(family is not None for family in coverage.families.values()):
         reasons.append("nothing was checked: no planned entry is in scope")
-    failed = any(result.violations_total for result in results) or any(
-        finding.severity is not None
-        and finding.severity.rank >= options.fail_on.rank
-        and group_of(finding.rule) is not RuleGroup.COVERAGE
-        for finding in findings
-    )
+    failed = any(result.violations_total for result in results) or any_fails(findings, options)
     earned = Verdict.INCOMPLETE if reasons else Verdict.CLEAN
     verdict = Verdict.VIOLATIONS if failed else earned
     exit_code = EXIT_CODES[verdict]
     if left_out and not failed:
         exit_code = EXIT_CODE_LEFT_OUT
     return Conclusion(verdict=verdict, exit_code=exit_code, incomplete_reasons=tuple(reasons))
+
+
+def any_fails(findings: Sequence[Finding], options: AuditOptions) -> bool:
+    """Whether a finding is at or above the demanded severity; those of coverage never fail."""
+    return any(
+        finding.severity is not None
+        and finding.severity.rank >= options.fail_on.rank
+        and group_of(finding.rule) is not RuleGroup.COVERAGE
+        for finding in findings
+    )
 
 
 def _without_expectations(results: Sequence[PoolResult]) -> list[str]:
@@ -83,8 +88,8 @@ def _without_expectations(results: Sequence[PoolResult]) -> list[str]:
     ]
 
 
-def _shortfalls(coverage: Coverage, options: AuditOptions) -> list[str]:
-    """Required families below the demanded coverage."""
+def shortfalls(coverage: Coverage, options: AuditOptions) -> list[str]:
+    """Sentences on required families below the demanded coverage, and what to pass."""
     reasons = []
     for family in Family:
         covered = coverage.families.get(family)
@@ -121,4 +126,4 @@ def _missing(family: Family, covered: FamilyCoverage, coverage: Coverage) -> str
         ways.append("dump bytes or digests of every stamped column")
     if family is Family.BYTES and not ways:
         ways.append("dump every planned slot, at the end of a step")
-    return "; ".join([*ways, "or lower --min-coverage"])
+    return "; ".join([*ways, "or lower --min-coverage"]) if ways else "lower --min-coverage"

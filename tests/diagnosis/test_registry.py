@@ -27,6 +27,7 @@ NAMES = {
     "KV201": "token-mismatch",
     "KV208": "canary-bit-flip",
     "KV304": "kv-bit-flip",
+    "KV404": "replay-divergence",
 }
 
 
@@ -37,7 +38,7 @@ def _ids(select: tuple[str, ...] = (), ignore: tuple[str, ...] = ()) -> list[str
 def test_ids_names_and_weights_are_the_designs() -> None:
     assert {rule.id: rule.name for rule in RULES} == NAMES
     weights = {rule.id: rule.severity for rule in RULES}
-    assert {weights[rule_id] for rule_id in NAMES if rule_id[2] in "123"} == {Severity.ERROR}
+    assert {weights[rule_id] for rule_id in NAMES if rule_id[2] in "1234"} == {Severity.ERROR}
     warnings = {rule_id for rule_id, weight in weights.items() if weight is Severity.WARNING}
     assert warnings == {"KV001", "KV002", "KV003", "KV005"}
     assert weights["KV004"] is Severity.NOTE
