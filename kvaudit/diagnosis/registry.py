@@ -9,6 +9,7 @@ from kvaudit.core.evidence import PoolEvidence
 from kvaudit.core.finding import Finding, RuleGroup, group_of
 from kvaudit.diagnosis import (
     broken_link,
+    bytes_changed,
     canary_bit_flip,
     double_free,
     kernel_stalled,
@@ -59,6 +60,7 @@ EXPLAINERS: Final[Mapping[Rule, Explainer]] = {
         canary_bit_flip,
         kv_bit_flip,
         token_mismatch,
+        bytes_changed,
     )
 }
 

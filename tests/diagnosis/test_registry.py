@@ -26,6 +26,7 @@ NAMES = {
     "KV108": "refcount-mismatch",
     "KV201": "token-mismatch",
     "KV208": "canary-bit-flip",
+    "KV301": "bytes-changed",
     "KV304": "kv-bit-flip",
     "KV404": "replay-divergence",
 }

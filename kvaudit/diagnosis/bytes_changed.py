@@ -1,0 +1,64 @@
+"""KV301 bytes-changed: the KV of a slot is not what was stamped, and nothing more definite fits."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.core.severity import Severity
+from kvaudit.diagnosis.byte_view import ByteView, Channel
+from kvaudit.diagnosis.explanation import Explanation
+from kvaudit.diagnosis.failures import Failures
+from kvaudit.diagnosis.rule import MAX_EXAMPLES, Rule, at, counted
+
+RULE = Rule(id="KV301", name="bytes-changed", severity=Severity.ERROR)
+
+# What leaves content that is nowhere else in the dump, and with digests alone, what bytes would show.
+_WITH_BYTES: Final = ("KV203", "KV303")
+_WITHOUT_BYTES: Final = ("KV203", "KV304", "KV303", "KV306")
+
+
+def explain(failures: Failures) -> list[Explanation]:
+    """What no rule before explains, in runs of the sequences that read it.
+
+    Another writer came after the stamp, or the stamp before the last writer: which of them, only
+    another copy of the slots tells.
+    """
+    view = failures.byte_view
+    channels = view.channels()
+    return [_explanation(view, run, channels) for run in view.runs(view.rows())]
+
+
+def _explanation(view: ByteView, run: NDArray[np.int64], channels: list[Channel]) -> Explanation:
+    slot = int(view.evidence.snapshot.slots[run[0]])
+    names = [_label(channel) for channel in channels if np.isin(run, channel.rows).any()]
+    more = f"; {counted(len(run), 'slot')} in a row" if len(run) > 1 else ""
+    bytes_known = bool(view.evidence.snapshot.kv)
+    settled_by = "another copy of these slots: the sender's dump, or one of an earlier step"
+    if not bytes_known:
+        settled_by = f"the KV bytes: this dump holds digests alone; then {settled_by}"
+    return view.claiming(
+        Explanation(
+            rule=RULE,
+            cause=run.tobytes(),
+            summary=(
+                f"the KV at {at(slot, view.evidence)} is not what was stamped, in "
+                f"{_listed(names)}{more}"
+            ),
+            roots=run,
+            facts={"columns": names[:MAX_EXAMPLES], "num_columns": len(names)},
+            alternatives=_WITH_BYTES if bytes_known else _WITHOUT_BYTES,
+            settled_by=settled_by,
+        )
+    )
+
+
+def _label(channel: Channel) -> str:
+    return channel.name if channel.is_column else f"the combined hash in {channel.name}"
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{names[0]}{more}"
