@@ -10,6 +10,7 @@ from kvaudit.core.finding import Finding, RuleGroup, group_of
 from kvaudit.diagnosis import (
     broken_link,
     bytes_changed,
+    bytes_permuted,
     canary_bit_flip,
     double_free,
     kernel_stalled,
@@ -60,6 +61,7 @@ EXPLAINERS: Final[Mapping[Rule, Explainer]] = {
         canary_bit_flip,
         kv_bit_flip,
         token_mismatch,
+        bytes_permuted,
         bytes_changed,
     )
 }

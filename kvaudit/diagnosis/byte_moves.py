@@ -1,0 +1,135 @@
+"""Bytes that stand in another slot than the one whose stamp they fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.core.claims import NO_ROW
+from kvaudit.core.column_names import column_layer
+from kvaudit.core.sequences import SequenceState
+from kvaudit.core.value_index import ValueIndex
+from kvaudit.diagnosis.byte_view import ByteView, Channel
+
+
+class ByteMove(Enum):
+    """What the moved bytes of one cause have in common.
+
+    They went round among the slots, or stand in other slots of their own sequence; they are of
+    another sequence; or of one that is no more.
+    """
+
+    PERMUTED = auto()
+    FOREIGN = auto()
+    EARLIER = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MovedBytes:
+    """Moved bytes of one cause.
+
+    Fields:
+        move: how they moved.
+        rows: where they stand, shape [n], int64, ascending.
+        homes: where each belongs, shape [n], int64.
+    """
+
+    move: ByteMove
+    rows: NDArray[np.int64]
+    homes: NDArray[np.int64]
+
+
+def moved_bytes(view: ByteView) -> list[MovedBytes]:
+    """The open rows whose bytes another row's stamp fits, in groups of one cause."""
+    home_of = _homes(view)
+    if not home_of:
+        return []
+    rows = np.array(sorted(home_of), dtype=np.int64)
+    homes = np.array([home_of[row] for row in rows.tolist()], dtype=np.int64)
+    claims, first = view.evidence.claims, view.first_claims
+    numbers = np.append(claims.sequence_numbers, NO_ROW)
+    own, theirs = numbers[first[rows]], numbers[first[homes]]
+    # What took the place of other moved bytes went round with them.
+    permuted = np.isin(homes, rows) & np.isin(rows, homes)
+    permuted |= (own == theirs) & (own != NO_ROW)
+    live = _live(view, homes)
+    groups: dict[tuple[ByteMove, object], list[int]] = {}
+    sets = _joined_pages(view, rows[permuted], homes[permuted])
+    for member, row in enumerate(rows.tolist()):
+        key: tuple[ByteMove, object]
+        if permuted[member]:
+            key = (ByteMove.PERMUTED, sets[row])
+        elif live[member]:
+            key = (ByteMove.FOREIGN, (int(own[member]), int(theirs[member])))
+        else:
+            key = (ByteMove.EARLIER, int(own[member]))
+        groups.setdefault(key, []).append(member)
+    return [
+        MovedBytes(move=move, rows=rows[members], homes=homes[members])
+        for (move, _), members in groups.items()
+    ]
+
+
+def _homes(view: ByteView) -> dict[int, int]:
+    """For each open row the row whose stamp its bytes fit, one that lost its own bytes first.
+
+    A slot's bytes move together: the first hash in which a row differs is asked.
+    """
+    found: dict[int, int] = {}
+    asked = np.empty(0, dtype=np.int64)
+    for channel in view.channels():
+        if channel.is_column and column_layer(channel.name) is None:
+            continue
+        members = np.flatnonzero((channel.held != 0) & ~np.isin(channel.rows, asked))
+        rows, homes = channel.rows[members], _homes_in(channel, channel.held[members])
+        known = homes != NO_ROW
+        found |= dict(zip(rows[known].tolist(), homes[known].tolist(), strict=True))
+        asked = np.union1d(asked, rows)
+    return found
+
+
+def _homes_in(channel: Channel, held: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The row whose stamp is each hash, shape [n], uint64; [n], int64, NO_ROW where none is."""
+    among = ValueIndex(channel.written[channel.rows]).first(held)
+    homes = np.where(among >= 0, channel.rows[np.maximum(among, 0)], NO_ROW)
+    wanted, places = np.unique(held[homes == NO_ROW], return_inverse=True)
+    # Few are wanted, and the pool is large: it is looked up in them, and not sorted.
+    hits = ValueIndex(wanted).first(channel.written)
+    rows = np.flatnonzero(hits >= 0)[::-1]
+    first = np.full(len(wanted), NO_ROW, dtype=np.int64)
+    first[hits[rows]] = rows
+    homes[homes == NO_ROW] = first[places]
+    return homes
+
+
+def _live(view: ByteView, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which rows, shape [n], int64, a sequence claims that is not finished; shape [n], bool."""
+    claims = view.evidence.claims
+    members = claims.of_rows(rows)
+    running = np.array(
+        [state is not SequenceState.FINISHED for state in claims.states_of(members)], dtype=np.bool_
+    )
+    found: NDArray[np.bool_] = np.isin(rows, claims.rows[members[running]])
+    return found
+
+
+def _joined_pages(
+    view: ByteView, rows: NDArray[np.int64], homes: NDArray[np.int64]
+) -> dict[int, int]:
+    """For each row, shape [n], int64, a number of its set: pages between which bytes moved."""
+    slots, page_size = view.evidence.snapshot.slots, view.evidence.snapshot.page_size
+    joined: dict[int, int] = {}
+
+    def set_of(page: int) -> int:
+        while joined.setdefault(page, page) != page:
+            joined[page] = joined[joined[page]]
+            page = joined[page]
+        return page
+
+    pages = (slots[rows] // page_size).tolist()
+    for page, home in zip(pages, (slots[homes] // page_size).tolist(), strict=True):
+        joined[set_of(page)] = set_of(home)
+    return {row: set_of(page) for row, page in zip(rows.tolist(), pages, strict=True)}
