@@ -34,8 +34,8 @@ def show(
 
     A plan whose verify entries are left to be derived is the trace of a run: its steps, requests and
     writes are counted. With --slot, also what the file says of those slots: a snapshot's records,
-    the requests of a sequences file, the entries of a plan, the writes of a trace, or the rows of a
-    state's ring. Nothing is judged.
+    the requests of a sequences file, the entries of a plan, the writes and copies of a trace, or the
+    rows of a state's ring. Nothing is judged.
     """
     from kvaudit.core.layout import SlotRanges
     from kvaudit.formats.trace_reader import read_file_or_trace
