@@ -95,14 +95,25 @@ def _homes_in(channel: Channel, held: NDArray[np.uint64]) -> NDArray[np.int64]:
     """The row whose stamp is each hash, shape [n], uint64; [n], int64, NO_ROW where none is."""
     among = ValueIndex(channel.written[channel.rows]).first(held)
     homes = np.where(among >= 0, channel.rows[np.maximum(among, 0)], NO_ROW)
-    wanted, places = np.unique(held[homes == NO_ROW], return_inverse=True)
-    # Few are wanted, and the pool is large: it is looked up in them, and not sorted.
-    hits = ValueIndex(wanted).first(channel.written)
+    rest = homes == NO_ROW
+    homes[rest] = homes_in(channel.written, held[rest])
+    return homes
+
+
+def homes_in(written: NDArray[np.uint64], held: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The first row of written, shape [num_rows], that is each hash of held, shape [n], uint64.
+
+    Few are wanted, and the pool is large: it is looked up in them, and not sorted.
+
+    Returns:
+        shape [n], int64; NO_ROW where there is none.
+    """
+    wanted, places = np.unique(held, return_inverse=True)
+    hits = ValueIndex(wanted).first(written)
     rows = np.flatnonzero(hits >= 0)[::-1]
     first = np.full(len(wanted), NO_ROW, dtype=np.int64)
     first[hits[rows]] = rows
-    homes[homes == NO_ROW] = first[places]
-    return homes
+    return first[places]
 
 
 def _live(view: ByteView, rows: NDArray[np.int64]) -> NDArray[np.bool_]:

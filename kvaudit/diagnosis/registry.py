@@ -27,6 +27,7 @@ from kvaudit.diagnosis import (
     swa_map_stale,
     token_mismatch,
     unstamped,
+    wrong_layout,
 )
 from kvaudit.diagnosis.explain_rows import Explainer, explain_rows
 from kvaudit.diagnosis.rule import Rule
@@ -60,6 +61,7 @@ EXPLAINERS: Final[Mapping[Rule, Explainer]] = {
     for module in (
         canary_bit_flip,
         kv_bit_flip,
+        wrong_layout,
         token_mismatch,
         bytes_permuted,
         bytes_changed,

@@ -28,6 +28,7 @@ NAMES = {
     "KV208": "canary-bit-flip",
     "KV301": "bytes-changed",
     "KV304": "kv-bit-flip",
+    "KV305": "wrong-layout",
     "KV310": "bytes-permuted",
     "KV404": "replay-divergence",
 }
