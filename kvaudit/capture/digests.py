@@ -31,6 +31,7 @@ def column_digests(
         by name, in the order of the columns; shape [num_rows], or [pages], int64.
 
     Raises:
+        ConfigError: a pool's memory was given back.
         DeviceFailed: a device reported an error.
     """
     from kvaudit.backends.page_hashes import page_hashes
@@ -39,6 +40,8 @@ def column_digests(
     gathered = {
         name: column for name, column in columns.items() if isinstance(column, GatheredColumn)
     }
+    for column in gathered.values():
+        column.view.check_readable()
     on_device = {name: column for name, column in gathered.items() if column.view.rows.is_cuda}
     if on_device and not _kernels_run():
         on_device = {}

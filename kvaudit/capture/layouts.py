@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeGuard
 
 from kvaudit.capture.arguments import integer, layer_number
 from kvaudit.capture.slot_view import SlotView
+from kvaudit.capture.tensor_memory import check_readable
 from kvaudit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -107,11 +108,11 @@ def _layer_entries(kv: KvTensors, words: tuple[str, ...]) -> Iterator[tuple[int,
     if "layer" in words:
         axis = words.index("layer")
         if _is_tensor(kv):
-            _check_rank(kv, words, "kv")
+            _check_tensor(kv, words, "kv")
             yield from enumerate(kv.unbind(axis))
         elif _is_pair(kv):
             for tensor in kv:
-                _check_rank(tensor, words, "kv")
+                _check_tensor(tensor, words, "kv")
             yield from enumerate(zip(kv[0].unbind(axis), kv[1].unbind(axis), strict=True))
         else:
             raise ConfigError(
@@ -139,7 +140,7 @@ def _halves(
 ) -> Iterator[tuple[str, torch.Tensor, tuple[str, ...]]]:
     place = f"kv, layer {layer}"
     if _is_tensor(entry) and "kv" in words:
-        _check_rank(entry, words, place)
+        _check_tensor(entry, words, place)
         axis = words.index("kv")
         if entry.shape[axis] != len(_HALVES):
             raise ConfigError(
@@ -162,7 +163,7 @@ def _halves(
 def _slot_view(
     tensor: torch.Tensor, words: tuple[str, ...], *, name: str, page_size: int
 ) -> SlotView:
-    _check_rank(tensor, words, name)
+    _check_tensor(tensor, words, name)
     paged = "page" in words
     if paged and tensor.shape[words.index("slot")] != page_size:
         raise ConfigError(
@@ -189,11 +190,6 @@ def _as_integers(tensor: torch.Tensor, name: str) -> torch.Tensor:
     """The same memory as integers: not every device can index every narrow float type."""
     import torch
 
-    if tensor.is_meta or tensor.layout != torch.strided:
-        raise ConfigError(
-            f"{name}: a tensor on {tensor.device} with the layout {tensor.layout} has no bytes to dump",
-            hint="give the dense tensors that the engine's attention reads",
-        )
     integers = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
     size = tensor.element_size()
     if size not in integers:
@@ -203,13 +199,14 @@ def _as_integers(tensor: torch.Tensor, name: str) -> torch.Tensor:
     return tensor.view(integers[size])
 
 
-def _check_rank(tensor: torch.Tensor, words: tuple[str, ...], place: str) -> None:
+def _check_tensor(tensor: torch.Tensor, words: tuple[str, ...], place: str) -> None:
     if tensor.dim() != len(words):
         raise ConfigError(
             f"layout: {' '.join(words)!r} has {len(words)} words, but {place} has "
             f"{tensor.dim()} dimensions",
             hint="write one word for each dimension, in order",
         )
+    check_readable(tensor, place)
 
 
 def _is_tensor(value: object) -> TypeGuard[torch.Tensor]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from kvaudit.capture.tensor_memory import check_readable
 from kvaudit.core.kv_column import KvWindow, windows_without_digests
 
 if TYPE_CHECKING:
@@ -89,13 +90,25 @@ class SlotView:
         indices: NDArray[np.int64] = pages * self.page_step + offsets * self.slot_step
         return indices
 
+    def check_readable(self) -> None:
+        """Refuse to read a pool whose memory was given back since it was viewed.
+
+        Raises:
+            ConfigError: naming the column.
+        """
+        check_readable(self.rows, self.name)
+
     def gather(self, slots: NDArray[np.int64]) -> NDArray[np.uint8]:
         """The bytes of each slot, shape [n, row_bytes], uint8; slots are below num_slots.
 
         The selection runs on the tensor's device; only the selected rows come to the host.
+
+        Raises:
+            ConfigError: the pool's memory was given back.
         """
         import torch
 
+        self.check_readable()
         index = torch.from_numpy(self._row_indices(slots))
         selected = self.rows.index_select(0, index.to(self.rows.device))
         flat = selected.reshape(len(slots), self.rows.shape[1:].numel()).contiguous().cpu()

@@ -60,7 +60,7 @@ class ColumnsOfADevice:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         (view,) = slot_views([torch.arange(8.0).reshape(4, 2)], layout="slot dim", page_size=1)
         slots = np.array([1, 3])
-        far = SimpleNamespace(rows=SimpleNamespace(is_cuda=True))
+        far = SimpleNamespace(rows=SimpleNamespace(is_cuda=True), check_readable=lambda: None)
         self.columns = {
             "kv.k.0": GatheredColumn(view=far, slots=slots),
             "kv.k.1": GatheredColumn(view=view, slots=slots),
