@@ -23,6 +23,13 @@ class ValueIndex:
         firsts = np.repeat(starts - (np.cumsum(counts) - counts), counts)
         return np.sort(self._order[firsts + np.arange(counts.sum())])
 
+    def places(self, wanted: NDArray[Any]) -> list[NDArray[np.int64]]:
+        """The places of each wanted value, shape [k] each, int64, ascending."""
+        starts = np.searchsorted(self._sorted, wanted, side="left")
+        stops = np.searchsorted(self._sorted, wanted, side="right")
+        spans = zip(starts.tolist(), stops.tolist(), strict=True)
+        return [self._order[start:stop] for start, stop in spans]
+
     def first(self, wanted: NDArray[Any]) -> NDArray[np.int64]:
         """The first place of each wanted value, shape [n], int64; -1 where there is none."""
         if not self._sorted.size:

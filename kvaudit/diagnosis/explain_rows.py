@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kvaudit.constants import FailReason, LaunchTag
 from kvaudit.core.evidence import PoolEvidence
+from kvaudit.core.fail_reason import RECORD_REASONS
 from kvaudit.core.finding import Finding
 from kvaudit.core.tainted_requests import tainted_requests
 from kvaudit.diagnosis.explanation import Explanation
@@ -19,14 +20,9 @@ from kvaudit.diagnosis.rule import Hits
 
 Explainer = Callable[[Failures], list[Explanation]]
 
-_RECORD: Final = (
-    FailReason.VERIFY_CHAIN_HASH_MISMATCH
-    | FailReason.VERIFY_POSITION_MISMATCH
-    | FailReason.VERIFY_TOKEN_MISMATCH
-)
 # What a fault of the index makes of the records at its slots.
 _OF_INDEX: Final[Mapping[str, FailReason]] = {
-    "KV101": _RECORD | FailReason.VERIFY_REAL_KV_HASH_MISMATCH,
+    "KV101": RECORD_REASONS | FailReason.VERIFY_REAL_KV_HASH_MISMATCH,
     "KV102": FailReason.SLOT_OUT_OF_RANGE | FailReason.PREV_SLOT_OUT_OF_RANGE,
     "KV103": FailReason.VERIFY_CHAIN_HASH_MISMATCH,
 }
@@ -98,7 +94,8 @@ class _Cause:
     def add(self, failures: Failures, explanation: Explanation) -> None:
         """Take in what one launch shows of it."""
         self.failed.append(failures.close(explanation.failed, explanation.reasons))
-        self.failed.append(failures.fold(explanation.roots))
+        if explanation.breaks_chain:
+            self.failed.append(failures.fold(explanation.roots))
         self.roots.append(explanation.roots)
         for column, rows in explanation.columns.items():
             failures.close_columns(column, rows)
@@ -126,7 +123,7 @@ class _Cause:
         return replace(
             finding,
             severity=None if first.is_alternative else finding.severity,
-            alternatives=first.alternatives,
+            alternatives=list(first.alternatives),
             settled_by=first.settled_by,
         )
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.constants import (
+    NO_EXPECTED_TOKEN,
     RECORD_POSITION,
     RECORD_PREV_HASH,
     RECORD_REAL_KV_HASH,
@@ -18,10 +19,16 @@ from kvaudit.constants import (
 )
 from kvaudit.core.claims import NO_ROW
 from kvaudit.core.evidence import PoolEvidence
+from kvaudit.core.fail_reason import RECORD_REASONS
 from kvaudit.core.failed_rows import FailedRows
 from kvaudit.core.launch_tag import LaunchPhase, half_of, phase_of
 from kvaudit.core.value_index import ValueIndex
+from kvaudit.diagnosis.content_homes import MAX_TOKEN, ContentHomes
+from kvaudit.diagnosis.content_moves import MovedContent, moved_content
 from kvaudit.errors import InternalError
+from kvaudit.kernels.hash.arrays import mixed, unmixed
+
+_CHAIN = FailReason.VERIFY_CHAIN_HASH_MISMATCH
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -117,15 +124,69 @@ class RecordView:
         follows &= rows.sources[failed[1:]] == rows.sources[failed[:-1]]
         return np.split(failed, np.flatnonzero(~follows) + 1)
 
-    @cached_property
+    @property
     def replaced_rows(self) -> NDArray[np.int64]:
-        """Rows that are not what their successor was chained to, int64, ascending.
+        """Rows whose successor is chained to something else, not explained yet; int64, ascending.
 
-        What such a row held when its successor was stamped is lost: it was written over later.
+        Either the row was written over after its successor was stamped, or the successor is of
+        another chain.
         """
-        broken = self.rows.reasons[self.failed] & np.uint32(FailReason.VERIFY_CHAIN_HASH_MISMATCH)
-        prev_rows = self.rows.prev_rows[self.failed[broken != 0]]
+        broken = self.with_open(_CHAIN)
+        prev_rows = self.rows.prev_rows[broken]
         return np.unique(prev_rows[prev_rows >= 0])
+
+    def holds_another_token(self, broken: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether a chain check failed since the predecessor's token alone was replaced.
+
+        With its position and its chain hash as they are, the mixer then gives a token for what
+        the successor stores, which is nowhere any more. A token that was judged right was not.
+
+        Args:
+            broken: failed rows, shape [n], int64.
+
+        Returns:
+            shape [n], bool.
+        """
+        prev_rows = self.rows.prev_rows[broken]
+        rows = np.maximum(prev_rows, 0)
+        hashes = self.rows.records[broken, RECORD_PREV_HASH]
+        tokens = unmixed(unmixed(hashes) ^ self.positions[rows]) ^ mixed(self.prev_hashes[rows])
+        solved = (tokens < np.uint64(MAX_TOKEN)) & (prev_rows >= 0)
+        claims = self.evidence.claims
+        judged = claims.of_rows(rows)
+        known = judged[claims.tokens[judged] != NO_EXPECTED_TOKEN]
+        failed_tokens = self.rows.rows[self.with_open(FailReason.VERIFY_TOKEN_MISMATCH)]
+        right = np.setdiff1d(claims.rows[known], failed_tokens)
+        is_lost = self.rows_with_hash(hashes) == NO_ROW
+        found: NDArray[np.bool_] = solved & is_lost & ~self.is_zero(rows) & ~np.isin(rows, right)
+        return found
+
+    @cached_property
+    def homes(self) -> ContentHomes:
+        """Where the records of the rows that are open at the first call belong."""
+        broken = self.with_open(_CHAIN)
+        blamed = self.rows.prev_rows[broken[self.holds_another_token(broken)]]
+        failed = np.unique(self.rows.rows[self.with_open(RECORD_REASONS)])
+        rows = np.union1d(failed, blamed)
+        return ContentHomes(
+            claims=self.evidence.claims,
+            records=self.records,
+            slot_hashes=self.slot_hashes,
+            hashed_rows=self._hashed_rows,
+            failed_rows=rows[rows >= 0],
+            broken_rows=np.unique(self.rows.rows[self.with_only(_CHAIN)]),
+            doubted_rows=np.setdiff1d(blamed, failed),
+        )
+
+    @cached_property
+    def moved(self) -> list[MovedContent]:
+        """The records that belong elsewhere, in groups of one cause."""
+        return moved_content(self.homes, self.evidence.snapshot)
+
+    def is_zero(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which rows, shape [n], int64, hold no record at all; shape [n], bool."""
+        zero: NDArray[np.bool_] = (self.records[rows] == 0).all(axis=1)
+        return zero
 
     @cached_property
     def _hashed_rows(self) -> NDArray[np.int64]:

@@ -63,6 +63,7 @@ def _explanation(view: RecordView, run: NDArray[np.int64]) -> Explanation:
         roots=np.unique(rows.rows[run]),
         failed=run,
         reasons=FailReason.VERIFY_TOKEN_MISMATCH,
+        breaks_chain=False,
         facts={"examples": examples},
         alternatives=alternatives,
         settled_by=settled_by,

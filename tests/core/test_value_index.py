@@ -18,6 +18,11 @@ def test_the_first_place_of_each_wanted_value_is_in_the_order_asked_for() -> Non
     assert index.first(np.array([9, 5, 7, 2**63], dtype=np.uint64)).tolist() == [3, 0, -1, -1]
 
 
+def test_all_places_of_each_wanted_value_are_in_the_order_asked_for() -> None:
+    index = ValueIndex(np.array([5, 3, 5, 9]))
+    assert [places.tolist() for places in index.places(np.array([9, 4, 5]))] == [[3], [], [0, 2]]
+
+
 def test_an_empty_array_has_no_value() -> None:
     index = ValueIndex(np.empty(0, dtype=np.int64))
     assert index.where(np.array([1])).tolist() == []

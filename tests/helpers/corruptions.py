@@ -134,3 +134,60 @@ def retoken(world: World, request_id: str, *, position: int, token: int) -> None
     """The expectation itself names another token."""
     with _changing(world):
         world.request_of(request_id).tokens[position] = token
+
+
+def permute_pages(world: World, pages: list[int]) -> None:
+    """Pages go round: each takes the place of the one after it."""
+    offsets = np.arange(world.page_size)
+    slots = np.array(pages)[:, None] * world.page_size + offsets
+    targets = np.roll(slots, -1, axis=0).ravel()
+    with _changing(world):
+        for array in (*world.kv.values(), *world.records.values(), *world.stamps.values()):
+            array[targets] = array[slots.ravel()]
+
+
+def shift_slots(world: World, request_id: str, *, first: int, by: int) -> None:
+    """From an entry on, all content was written so many entries too far, or too early."""
+    slots = world.request_of(request_id).slots
+    moved = range(first, len(slots) - max(by, 0))
+    sources = np.array([slots[idx] for idx in moved])
+    targets = np.array([slots[idx + by] for idx in moved])
+    with _changing(world):
+        for array in (*world.kv.values(), *world.records.values(), *world.stamps.values()):
+            content_moved = array[sources]
+            if by > 0:
+                array[slots[first : first + by]] = 0
+            array[targets] = content_moved
+
+
+def copy_slots(world: World, sources: list[int], targets: list[int]) -> None:
+    """Slots hold what others hold: records, bytes and stamps."""
+    with _changing(world):
+        for array in (*world.kv.values(), *world.records.values(), *world.stamps.values()):
+            array[targets] = array[sources]
+
+
+def stamp_other_tokens(world: World, request_id: str, *, offset: int) -> None:
+    """Every position was stamped, and chained, with the token so many positions on."""
+    request = world.request_of(request_id)
+    later = [*request.tokens[offset:], *range(9001, 9001 + offset)]
+    with _changing(world):
+        _restamp(world, request_id, tokens=later)
+
+
+def drift_positions(world: World, request_id: str, *, first: int) -> None:
+    """From one position on each was stamped one further off than the one before."""
+    length = world.request_of(request_id).kv_len
+    with _changing(world):
+        _restamp(world, request_id, positions=[p + max(0, p - first + 1) for p in range(length)])
+
+
+def rechain(world: World, request_id: str) -> None:
+    """A request's records are chained by the tokens and positions that they have."""
+    slots = world.request_of(request_id).slots
+    with _changing(world):
+        for records in world.records.values():
+            running = HEAD_HASH
+            for slot in slots:
+                records[slot, PREV_HASH] = running
+                running = link(running, int(records[slot, TOKEN]), int(records[slot, POSITION]))

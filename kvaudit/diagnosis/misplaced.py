@@ -1,0 +1,49 @@
+"""What the rules on misplaced records share: how they name them, and which rows they claim."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from kvaudit.core.fail_reason import RECORD_REASONS
+from kvaudit.diagnosis.content_moves import MovedContent
+from kvaudit.diagnosis.explanation import Explanation
+from kvaudit.diagnosis.record_view import RecordView
+from kvaudit.diagnosis.rule import MAX_EXAMPLES, Rule
+
+
+def misplaced_explanation(
+    rule: Rule, view: RecordView, moved: MovedContent, *, summary: str, facts: Mapping[str, Any]
+) -> Explanation:
+    """Misplaced records of one cause by a rule.
+
+    What lay where they belong and failed there is displaced by the same cause.
+    """
+    slots = view.evidence.snapshot.slots
+    displaced = moved.homes[np.isin(moved.homes, view.homes.failed_rows)]
+    rows = np.union1d(np.concatenate((moved.rows, moved.adrift)), displaced)
+    examples = [
+        {"slot": slot, "holds_content_of_slot": home}
+        for slot, home in zip(
+            slots[moved.rows[:MAX_EXAMPLES]].tolist(),
+            slots[moved.homes[:MAX_EXAMPLES]].tolist(),
+            strict=True,
+        )
+    ]
+    return Explanation(
+        rule=rule,
+        cause=rows.tobytes(),
+        summary=summary,
+        roots=rows,
+        failed=view.on_rows(rows),
+        reasons=RECORD_REASONS,
+        facts={**facts, "examples": examples},
+    )
+
+
+def owner_of(view: RecordView, row: int) -> str:
+    """Who claims a row: `request A`, or `nobody`."""
+    names = view.evidence.claims.request_ids_of(view.evidence.claims.of_rows(np.array([row])))
+    return next((f"request {name}" for name in names if name is not None), "nobody")

@@ -1,0 +1,40 @@
+"""What the rules on misplaced records share."""
+
+from __future__ import annotations
+
+from kvaudit.core.fail_reason import RECORD_REASONS
+from kvaudit.diagnosis.failures import Failures
+from kvaudit.diagnosis.foreign_content import RULE
+from kvaudit.diagnosis.misplaced import misplaced_explanation, owner_of
+from tests.helpers import corruptions
+from tests.helpers.failing import failing
+from tests.helpers.worlds import World, fixture_f
+
+
+def _shifted() -> World:
+    world = fixture_f()
+    corruptions.shift_slots(world, "B", first=1, by=1)
+    return world
+
+
+def test_what_lay_at_the_homes_and_failed_is_of_the_same_cause() -> None:
+    """Slot 7 is what the shift left empty."""
+    (view,) = Failures(failing(_shifted())).views
+    (moved,) = view.moved
+    assert moved.rows.tolist() == [8, 9]
+    explanation = misplaced_explanation(RULE, view, moved, summary="so", facts={"shift": 1})
+    assert explanation.roots.tolist() == [7, 8, 9]
+    assert view.rows.rows[explanation.failed].tolist() == [7, 8, 9]
+    assert explanation.reasons == RECORD_REASONS
+    assert explanation.facts == {
+        "shift": 1,
+        "examples": [
+            {"slot": 8, "holds_content_of_slot": 7},
+            {"slot": 9, "holds_content_of_slot": 8},
+        ],
+    }
+
+
+def test_a_row_is_its_first_requests_or_nobodys() -> None:
+    (view,) = Failures(failing(_shifted())).views
+    assert (owner_of(view, 8), owner_of(view, 12)) == ("request B", "nobody")
