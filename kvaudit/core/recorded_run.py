@@ -16,12 +16,12 @@ class RecordedMoment:
     """A snapshot of the run, read when the replay comes to it.
 
     Fields:
-        path: its file.
+        file: its file.
         step: the step at whose end it was taken.
         read: reads it, with the sequences beside it; may raise InputError.
     """
 
-    path: str
+    file: InputFile
     step: int
     read: Callable[[], AuditedPool]
 

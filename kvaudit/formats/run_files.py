@@ -36,6 +36,22 @@ class _Found:
     path: str
     kind: FileKind
     key: PoolKey
+    checksummed: bool
+
+    @classmethod
+    def of(cls, file: ArrowFile) -> _Found:
+        key, _ = MetadataValues(file.metadata, file.path).pool_key()
+        return cls(path=file.path, kind=file.kind, key=key, checksummed=file.checksummed)
+
+    @property
+    def input_file(self) -> InputFile:
+        """What the report says of it."""
+        return InputFile(
+            path=self.path,
+            kind=self.kind,
+            key={} if self.key.step is None else {"step": self.key.step},
+            notes=[] if self.checksummed else [NOT_CHECKSUMMED],
+        )
 
 
 def open_run(
@@ -73,8 +89,14 @@ def open_run(
         for step in sorted(found)
         if step > first.step and (last_step is None or step <= last_step)
     ]
-    begin = open_dataset([first.path])
+    begin = open_dataset([first.file.path])
     states = list(_states(around)) if last_step is None else []
+    files = [
+        _trace_file(trace),
+        *begin.files,
+        *(shot.file for shot in later),
+        *(file for _, file in states),
+    ]
     return RecordedRun(
         trace=trace,
         start=begin.pools[0],
@@ -82,15 +104,8 @@ def open_run(
         later=later,
         last_step=last_step,
         state=states[0][0] if states else None,
-        files=[
-            _trace_file(trace),
-            *begin.files,
-            *(
-                InputFile(path=shot.path, kind=FileKind.SNAPSHOT, key=_step_of(shot))
-                for shot in later
-            ),
-            *(file for _, file in states),
-        ],
+        # Beside the first snapshot, the trace is its companion, too.
+        files=list({file.path: file for file in reversed(files)}.values())[::-1],
     )
 
 
@@ -129,8 +144,7 @@ def _around(trace: FileTrace) -> Iterator[_Found]:
     for pattern in (f"*{FILE_SUFFIX}", f"{STEP_FOLDERS}/*{FILE_SUFFIX}"):
         for path in sorted(folder.glob(pattern)):
             try:
-                file = open_arrow(str(path))
-                yield _Found(path=file.path, kind=file.kind, key=_key_of(file))
+                yield _Found.of(open_arrow(str(path)))
             except InputError:
                 if path.name in names:
                     raise
@@ -154,7 +168,7 @@ def _snapshots(files: Sequence[_Found]) -> Iterator[RecordedMoment]:
                 hint="keep one of the two in the folder of the run",
             )
         seen[step] = file.path
-        yield _moment(file.path, step)
+        yield _moment(file, step)
 
 
 def _earliest(found: dict[int, RecordedMoment], trace: FileTrace) -> RecordedMoment:
@@ -174,29 +188,28 @@ def _named(path: StrPath, key: PoolKey) -> RecordedMoment:
         SchemaMismatch: it is none, or does not say its step.
         SnapshotInconsistent: it is of another pool.
     """
-    file = open_arrow(os.fspath(path))
+    file = _Found.of(open_arrow(os.fspath(path)))
     if file.kind != FileKind.SNAPSHOT:
         raise SchemaMismatch(
             f"it is a {file.kind} file, not a snapshot",
             path=file.path,
             hint="give a .snapshot.arrow file of the run",
         )
-    own = _key_of(file)
-    if own.step is None:
+    if file.key.step is None:
         raise SchemaMismatch(
             "it does not say its step", path=file.path, hint="write kvaudit.step into its metadata"
         )
-    if not own.pairs_with(key):
+    if not file.key.pairs_with(key):
         raise SnapshotInconsistent(
-            f"it is of pool {own.label()}, and the trace of {key.label()}",
+            f"it is of pool {file.key.label()}, and the trace of {key.label()}",
             path=file.path,
             hint="give a snapshot of the trace's own pool",
         )
-    return _moment(file.path, own.step)
+    return _moment(file, file.key.step)
 
 
-def _moment(path: str, step: int) -> RecordedMoment:
-    return RecordedMoment(path=path, step=step, read=partial(_read, path))
+def _moment(file: _Found, step: int) -> RecordedMoment:
+    return RecordedMoment(file=file.input_file, step=step, read=partial(_read, file.path))
 
 
 def _read(path: str) -> AuditedPool:
@@ -211,10 +224,6 @@ def _states(files: Sequence[_Found]) -> Iterator[tuple[CanaryState, InputFile]]:
                 yield read.content, read.input_file
 
 
-def _key_of(file: ArrowFile) -> PoolKey:
-    return MetadataValues(file.metadata, file.path).pool_key()[0]
-
-
 def _trace_file(trace: FileTrace) -> InputFile:
     return InputFile(
         path=trace.path,
@@ -222,7 +231,3 @@ def _trace_file(trace: FileTrace) -> InputFile:
         key=replace(trace.key, step=None).given(),
         notes=[] if trace.file.checksummed else [NOT_CHECKSUMMED],
     )
-
-
-def _step_of(shot: RecordedMoment) -> dict[str, str | int]:
-    return {"step": shot.step}

@@ -13,5 +13,5 @@ def test_a_moment_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
     assert [first.step, last.step] == [2, 4]
     read = first.read()
     assert isinstance(read.snapshot, Snapshot)
-    assert read.snapshot.path == first.path
+    assert read.snapshot.path == first.file.path
     assert len(read.sequences) == 1

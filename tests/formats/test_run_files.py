@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from kvaudit.core.snapshot import PoolKey, Snapshot
@@ -76,7 +77,7 @@ def test_a_snapshot_elsewhere_takes_the_place_of_that_of_its_step(
     shutil.copytree(folder / "step-000009", tmp_path / "elsewhere")
     other = tmp_path / "elsewhere" / "full.snapshot.arrow"
     run = open_run(folder, against=other)
-    assert [moment.path for moment in run.later][-1] == str(other)
+    assert [moment.file.path for moment in run.later][-1] == str(other)
     assert [moment.step for moment in run.later] == [3, 6, 9]
 
 
@@ -132,3 +133,16 @@ def test_two_snapshots_of_one_step_are_refused(folder: Path) -> None:
 def test_another_kind_of_file_is_no_trace(folder: Path) -> None:
     with pytest.raises(SchemaMismatch, match="not a plan"):
         open_run(shot(folder, 3))
+
+
+def test_a_snapshot_without_digests_of_its_chunks_is_noted(folder: Path) -> None:
+    table = pa.ipc.open_file(pa.OSFile(str(shot(folder, 6)))).read_all()
+    metadata = {
+        key: value for key, value in table.schema.metadata.items() if key != b"kvaudit.digests"
+    }
+    with pa.OSFile(str(shot(folder, 6)), "wb") as sink:
+        schema = table.schema.with_metadata(metadata)
+        with pa.ipc.new_file(sink, schema) as writer:
+            writer.write_table(table.cast(schema))
+    notes = {moment.step: list(moment.file.notes) for moment in open_run(folder).later}
+    assert notes == {3: [], 6: ["file not checksummed"], 9: [], 11: []}

@@ -53,6 +53,7 @@ class MomentComparer:
         num_positions: (request, position) pairs compared.
         num_records: records compared, a buffer and slot each.
         compared: slots of all snapshots, shape [num_slots], bool.
+        mid_step: the snapshots that were not compared, by path.
     """
 
     def __init__(self, pool: ReplayedPool, *, bytes_comparer: BytesComparer | None) -> None:
@@ -60,6 +61,7 @@ class MomentComparer:
         self._bytes = bytes_comparer
         self.num_positions = 0
         self.num_records = 0
+        self.mid_step: list[str] = []
         self.compared = np.zeros(pool.canary.num_slots, dtype=np.bool_)
 
     def compare(self, moment: AuditedPool, *, step: int, is_start: bool = False) -> MomentResult:
@@ -77,6 +79,7 @@ class MomentComparer:
         result = MomentResult()
         snapshot = moment.snapshot
         if snapshot.at is DumpMoment.MID_STEP:
+            self.mid_step.append(snapshot.path)
             return result
         bad = [_NO_SLOTS]
         if not is_start:

@@ -18,6 +18,7 @@ from kvaudit.core.recorded_run import RecordedRun
 from kvaudit.core.report import (
     EXIT_CODES,
     BackendChoice,
+    InputFile,
     Report,
     TagCounters,
     Timing,
@@ -106,7 +107,7 @@ def report_of(
     return Report(
         verdict=verdict,
         exit_code=EXIT_CODES[verdict],
-        inputs=run.files,
+        inputs=[_noted(file, outcome.comparer.mid_step) for file in run.files],
         backend=choice,
         self_check=self_check,
         coverage=coverage,
@@ -121,6 +122,13 @@ def report_of(
             kv_bytes=0 if outcome.bytes_comparer is None else outcome.bytes_comparer.kv_bytes,
         ),
     )
+
+
+def _noted(file: InputFile, mid_step: Sequence[str]) -> InputFile:
+    """A file, with what the replay has to say of it."""
+    if file.path not in mid_step:
+        return file
+    return replace(file, notes=[*file.notes, "not compared: it was taken in mid-step"])
 
 
 def _findings(

@@ -192,6 +192,7 @@ class _Replay:
         self._has_begun = True
         run = self._run
         self._pool.begin(run.start)
+        self._pool.tables.seen_step = run.start_step
         self._note(self._comparer.compare(run.start, step=run.start_step, is_start=True))
 
     def _launch(self, recorded: RecordedStep, plans: StepPlans) -> None:

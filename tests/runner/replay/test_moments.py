@@ -132,6 +132,7 @@ def test_nothing_is_said_of_a_dump_in_mid_step(
     mid_step = replace(bad, snapshot=replace(bad.snapshot, at=DumpMoment.MID_STEP))
     assert comparer.compare(mid_step, step=STEP).total == 0
     assert not comparer.compared.any()
+    assert comparer.mid_step == [moment.snapshot.path]
 
 
 def test_what_the_replay_begins_with_is_taken_as_it_is(

@@ -11,8 +11,10 @@ from kvaudit.constants import LaunchTag
 from kvaudit.core.canary_state import CanaryState
 from kvaudit.core.coverage import Family
 from kvaudit.core.report import Verdict
+from kvaudit.core.snapshot import DumpMoment, Snapshot
 from kvaudit.errors import ConfigError
 from kvaudit.formats.reader import read_file
+from kvaudit.formats.snapshot_writer import write_snapshot
 from kvaudit.formats.state_writer import write_state
 from tests.helpers.replays import findings, replayed
 
@@ -93,3 +95,16 @@ def test_rows_are_cut_and_counted(copy: Path) -> None:
     restated(copy, ring=np.repeat(row, 5, axis=0), violation_write_index=5, ring_capacity=5)
     report = replayed(copy, max_violations=2)
     assert (report.violations_total, len(report.violations)) == (5, 2)
+
+
+def test_a_dump_in_mid_step_is_named_as_one_that_was_not_compared(copy: Path) -> None:
+    path = copy / "step-000020" / "full.snapshot.arrow"
+    snapshot = read_file(path)
+    assert isinstance(snapshot, Snapshot)
+    other = path.with_name("other.arrow")
+    write_snapshot(other, replace(snapshot, at=DumpMoment.MID_STEP))
+    other.replace(path)
+    report = replayed(copy)
+    assert report.exit_code == 0
+    noted = {file.path: list(file.notes) for file in report.inputs if file.notes}
+    assert noted == {str(path): ["not compared: it was taken in mid-step"]}
