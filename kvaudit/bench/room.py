@@ -25,6 +25,7 @@ _HOST_BASE_BYTES: Final = 300 << 20
 _REFERENCE_STEPS_PER_S: Final = 2_000_000
 _REFERENCE_ENTRY_STEPS: Final = 20
 _MAX_REFERENCE_SECONDS: Final = 600
+_FOLDER_HINT: Final = ", or set TMPDIR to a folder with more room"
 
 
 def check_room(options: BenchOptions, machine: Machine, *, backend: str) -> None:
@@ -50,17 +51,17 @@ def check_room(options: BenchOptions, machine: Machine, *, backend: str) -> None
         folder = tempfile.gettempdir()
         free = shutil.disk_usage(folder).free
         file_need = pool_bytes * (Op.FILE in options.ops) + largest * _FILE_ENTRY_BYTES
-        _refuse(largest, f"room in {folder}", need=file_need, free=free)
+        _refuse(largest, f"room in {folder}", need=file_need, free=free, else_hint=_FOLDER_HINT)
     if backend == "reference":
         _refuse_patience(options)
 
 
-def _refuse(size: int, what: str, *, need: int, free: int | None) -> None:
+def _refuse(size: int, what: str, *, need: int, free: int | None, else_hint: str = "") -> None:
     if free is not None and need > free:
         raise ConfigError(
             f"--sizes {size_label(size)} takes about {bytes_label(need)} of {what}, and "
             f"{bytes_label(free)} are free",
-            hint="choose smaller --sizes, a smaller --bytes-per-token or a smaller --page-size",
+            hint=f"choose smaller --sizes, --bytes-per-token or --page-size{else_hint}",
         )
 
 

@@ -48,8 +48,9 @@ def test_a_file_must_fit_onto_the_disk(monkeypatch) -> None:
     _check(monkeypatch)
     for op in (Op.FILE, Op.DUMP):
         _check(monkeypatch, ops=(op,), sizes=(1024,))
-    with pytest.raises(ConfigError, match="room in"):
+    with pytest.raises(ConfigError, match="room in") as caught:
         _check(monkeypatch, ops=(Op.FILE,), sizes=(1 << 14,))
+    assert "TMPDIR" in caught.value.hint
 
 
 def test_hours_of_the_reference_are_refused_with_their_number(monkeypatch) -> None:
