@@ -1,4 +1,6 @@
-"""Renews the screens in the documentation: what a command prints, pasted under its marker.
+"""Renews the screens in the documentation, and the package's copy of the page of rules.
+
+A screen is what a command prints, pasted under its marker:
 
     <!-- screen: verify examples/smollm2-clean -->
     ```text
@@ -18,6 +20,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+RULES = ROOT / "docs" / "rules.md"
+# `kvaudit explain` reads the page: an installed package has no documentation beside it.
+RULES_COPY = ROOT / "kvaudit" / "importers" / "rules.md"
 PAGES = (ROOT / "README.md", ROOT / "docs" / "cli.md")
 SCREEN = re.compile(r"<!-- screen: (?P<command>.+?) -->\n```text\n(?P<text>.*?)```\n", re.DOTALL)
 
@@ -57,7 +62,8 @@ def renewed(page: str) -> str:
 
 
 def main() -> None:
-    """Rewrite the pages in place."""
+    """Rewrite the pages and the copy in place."""
+    RULES_COPY.write_bytes(RULES.read_bytes())
     for path in PAGES:
         path.write_text(renewed(path.read_text(encoding="utf-8")), encoding="utf-8")
 

@@ -76,6 +76,12 @@ def test_every_rule_of_the_program_is_described_and_no_other() -> None:
     )
 
 
+def test_the_package_carries_the_page_of_rules_as_it_stands() -> None:
+    assert screens.RULES_COPY.read_bytes() == screens.RULES.read_bytes(), (
+        "run python docs/update_screens.py"
+    )
+
+
 def _keys(value: object, path: str = "") -> Iterator[str]:
     """Every key of a JSON document, as `tags[].tag`; a rule's own evidence is one value."""
     if isinstance(value, dict) and not path.endswith("evidence"):

@@ -1,0 +1,1 @@
+"""What other programs wrote, read into kvaudit's own terms: engine logs, and the page of rules."""
