@@ -20,6 +20,7 @@ from kvaudit.diagnosis import (
     launch_disabled,
     length_mismatch,
     live_slot_free,
+    not_arrived,
     not_covered,
     page_permutation,
     position_shift,
@@ -35,6 +36,7 @@ from kvaudit.diagnosis import (
     undeclared_offset,
     unstamped,
     wrong_layout,
+    zero_tail,
 )
 from kvaudit.diagnosis.explain_rows import Explainer, explain_rows
 from kvaudit.diagnosis.rule import Rule
@@ -71,6 +73,8 @@ EXPLAINERS: Final[Mapping[Rule, Explainer]] = {
         kv_bit_flip,
         wrong_layout,
         page_permutation,
+        not_arrived,
+        zero_tail,
         slot_shift,
         record_missing,
         foreign_content,

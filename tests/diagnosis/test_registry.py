@@ -34,9 +34,11 @@ NAMES = {
     "KV208": "canary-bit-flip",
     "KV209": "record-missing",
     "KV301": "bytes-changed",
+    "KV302": "zero-tail",
     "KV304": "kv-bit-flip",
     "KV305": "wrong-layout",
     "KV310": "bytes-permuted",
+    "KV311": "not-arrived",
     "KV404": "replay-divergence",
 }
 
