@@ -68,6 +68,7 @@ class PoolEvidence:
         differing: rows where a KV column differs from its stamp, by column; shape [n] each, int64,
             ascending; very many are cut to the first.
         content: what the slots hold; None where nothing failed.
+        judges_bytes: whether the run looks at KV bytes, which a dump in mid-step does not allow.
     """
 
     snapshot: Snapshot
@@ -84,6 +85,7 @@ class PoolEvidence:
     failed: FailedRows = NONE_FAILED
     differing: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     content: PoolContent | None = None
+    judges_bytes: bool = True
 
     @cached_property
     def claims(self) -> Claims:

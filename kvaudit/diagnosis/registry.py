@@ -20,6 +20,7 @@ from kvaudit.diagnosis import (
     launch_disabled,
     length_mismatch,
     live_slot_free,
+    nan_inf,
     not_arrived,
     not_covered,
     page_permutation,
@@ -27,6 +28,7 @@ from kvaudit.diagnosis import (
     record_missing,
     refcount_mismatch,
     replay_divergence,
+    reserved_slot_poisoned,
     ring_overflow,
     slot_alias,
     slot_out_of_range,
@@ -60,6 +62,8 @@ FINDERS: Final[Mapping[Rule, Callable[[PoolEvidence], list[Finding]]]] = {
         double_free,
         refcount_mismatch,
         replay_divergence,
+        nan_inf,
+        reserved_slot_poisoned,
     )
 }
 
@@ -82,6 +86,7 @@ EXPLAINERS: Final[Mapping[Rule, Explainer]] = {
         position_shift,
         token_mismatch,
         bytes_permuted,
+        nan_inf,
         bytes_changed,
     )
 }

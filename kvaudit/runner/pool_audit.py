@@ -216,4 +216,5 @@ class PoolAudit:
             swa_num_slots=None if swa_pool is None else swa_pool.num_slots,
             scope=scope_of(self.options),
             gaps=gaps,
+            judges_bytes=not self.options.skip_bytes and snapshot.at is not DumpMoment.MID_STEP,
         )

@@ -37,6 +37,8 @@ NAMES = {
     "KV302": "zero-tail",
     "KV304": "kv-bit-flip",
     "KV305": "wrong-layout",
+    "KV306": "nan-inf",
+    "KV307": "reserved-slot-poisoned",
     "KV310": "bytes-permuted",
     "KV311": "not-arrived",
     "KV404": "replay-divergence",
