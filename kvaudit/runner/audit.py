@@ -14,6 +14,7 @@ from kvaudit.core.finding import Finding
 from kvaudit.core.observer import RunObserver
 from kvaudit.core.report import BackendChoice, InputFile, Report, Timing
 from kvaudit.core.snapshot import Snapshot
+from kvaudit.diagnosis.pool_groups import grouped_findings
 from kvaudit.diagnosis.registry import chosen_rules
 from kvaudit.diagnosis.rule import Rule
 from kvaudit.errors import ConfigError, InputError
@@ -175,7 +176,7 @@ def _some(values: set[str] | set[int]) -> str:
 
 def _sorted_findings(results: Sequence[PoolResult]) -> list[Finding]:
     """Errors first, then warnings, notes and alternatives; else in pool and rule order."""
-    findings = [finding for result in results for finding in result.findings]
+    findings = grouped_findings([found for result in results for found in result.findings])
     return sorted(findings, key=lambda f: 1 if f.severity is None else -f.severity.rank)
 
 

@@ -51,8 +51,8 @@ def test_a_rows_place_is_where_its_own_sequence_has_its_position() -> None:
 def test_a_head_that_lacks_its_content_comes_first_and_then_the_own_one() -> None:
     world = fixture_f()
     walk = _walk(world, tokens=False)
-    assert walk.head_for(6, rank=lambda row: 0) == 6
+    assert walk.head_for(6, rank=lambda _: 0) == 6
     assert walk.head_for(6, rank=lambda row: 2 * (row == 6)) == 2
-    assert walk.head_for(6, rank=lambda row: 2) == NO_ROW
-    assert _walk(world).head_for(6, rank=lambda row: 2) == 6
+    assert walk.head_for(6, rank=lambda _: 2) == NO_ROW
+    assert _walk(world).head_for(6, rank=lambda _: 2) == 6
     assert np.array_equal(walk.records, world.records["k.tail"])

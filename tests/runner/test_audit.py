@@ -362,5 +362,8 @@ def test_rows_and_findings_carry_the_whole_key_of_their_pool(run) -> None:
     assert {row.key: row.slot for row in report.violations} == dict(
         zip(keys, (5, 6, 7), strict=True)
     )
-    assert [finding.key for finding in report.findings] == keys
+    assert [found.key for found in report.findings if found.rule == "KV304"] == keys
+    lengths = [found for found in report.findings if found.rule == "KV104"]
+    assert [found.key for found in lengths] == [keys[0], keys[2]]
+    assert lengths[0].evidence["steps"] == [1, 2]
     assert report.page_sizes == dict(zip(keys, (2, 4, 8), strict=True))
