@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import ast
 import traceback
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from kvaudit import errors
 from kvaudit.errors import (
     CanaryStalledError,
     CanaryViolationError,
@@ -35,6 +39,34 @@ def test_the_hint_stands_under_a_traceback() -> None:
     shown = "".join(traceback.format_exception(ValuesInvalid("a null", path="a", hint="fill it")))
     assert shown.endswith("ValuesInvalid: a: a null\nhint: fill it\n")
     assert not hasattr(KvauditError("boom"), "__notes__")
+
+
+def _raised(path: Path) -> Iterator[ast.Call]:
+    """The calls that make the exceptions which a module raises."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            yield node.exc
+
+
+def test_whatever_refuses_a_file_says_what_to_try_next() -> None:
+    package = Path(errors.__file__).parent
+    readers = [
+        package / "core/snapshot.py",
+        *(path for path in (package / "formats").glob("*.py") if "_writer" not in path.name),
+    ]
+    refusals = [
+        (path.name, call)
+        for path in readers
+        for call in _raised(path)
+        if isinstance(call.func, ast.Name) and hasattr(errors, call.func.id)
+    ]
+    without = [
+        f"{name}:{call.lineno}"
+        for name, call in refusals
+        if not any(keyword.arg == "hint" for keyword in call.keywords)
+    ]
+    assert len(refusals) > 30
+    assert without == []
 
 
 def test_a_note_beside_a_file_names_another_file_and_not_itself() -> None:

@@ -179,6 +179,7 @@ class Snapshot:
                     f"{column.num_rows} rows, but there are {self.num_rows} slots",
                     path=self.path or None,
                     column=column.name,
+                    hint="give every column a row a slot",
                 )
 
     def _check_slots(self) -> None:
@@ -196,7 +197,11 @@ class Snapshot:
             )
         if self.slots[0] < 0:
             raise ValuesInvalid(
-                f"slot {self.slots[0]} is negative", path=self.path or None, column="slot", row=0
+                f"slot {self.slots[0]} is negative",
+                path=self.path or None,
+                column="slot",
+                row=0,
+                hint="dump slots of the pool alone, from 0 on",
             )
         if int(self.slots[-1]) >= self.num_slots:
             raise ValuesInvalid(

@@ -206,7 +206,12 @@ def open_arrow(path: str) -> ArrowFile:
     kind = _kind_of(metadata, path)
     for name, count in Counter(names).items():
         if count > 1:
-            raise SchemaMismatch(f"there are {count} columns of this name", path=path, column=name)
+            raise SchemaMismatch(
+                f"there are {count} columns of this name",
+                path=path,
+                column=name,
+                hint="keep one of them",
+            )
     return ArrowFile(
         source=source,
         reader=reader,

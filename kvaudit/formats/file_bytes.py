@@ -73,7 +73,8 @@ def _map_local(path: str) -> FileBytes:
         raise _unreadable(error, path) from error
     except ValueError as error:
         # mmap's word for a file that shrank between the two calls, or for an embedded NUL.
-        raise FileUnreadable(str(error), path=path) from error
+        hint = "wait until it is written, and check its name"
+        raise FileUnreadable(str(error), path=path, hint=hint) from error
     return FileBytes(path=path, buffer=pa.py_buffer(mapping), mapping=mapping)
 
 
@@ -119,5 +120,6 @@ def _read_remote(path: str) -> FileBytes:
         with filesystem.open_input_file(inside) as file:
             buffer = file.read_buffer()
     except OSError as error:
-        raise FileUnreadable(str(error).splitlines()[0], path=path) from error
+        hint = "check the address and that you may read it, or copy the file here"
+        raise FileUnreadable(str(error).splitlines()[0], path=path, hint=hint) from error
     return FileBytes(path=path, buffer=buffer, mapping=None)

@@ -152,7 +152,9 @@ class PageRows:
         values = column.read()
         if values.shape != self._slots.shape:
             raise SnapshotInconsistent(
-                f"the values have shape {values.shape}, not {self._slots.shape}", column=name
+                f"the values have shape {values.shape}, not {self._slots.shape}",
+                column=name,
+                hint="give every column a value a slot",
             )
         if name in _STEPS and len(values):
             steps: NDArray[Any] = _STEPS[name](values, self._first_rows)
@@ -160,7 +162,9 @@ class PageRows:
         of_pages: NDArray[Any] = values[self._first_rows]
         if column_family(name) and not np.array_equal(np.repeat(of_pages, self._counts), values):
             raise SnapshotInconsistent(
-                "the slots of a page carry different digests, which are of pages", column=name
+                "the slots of a page carry different digests, which are of pages",
+                column=name,
+                hint="give all slots of a page its digest, or write digests of slots",
             )
         return of_pages
 

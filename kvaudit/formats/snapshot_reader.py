@@ -235,6 +235,7 @@ def _texts(array: pa.Array, first_row: int, *, path: str, name: str) -> NDArray[
                     path=path,
                     column=name,
                     row=first_row + row,
+                    hint="write one of these, or null where the allocator says nothing",
                 )
     texts.setflags(write=False)
     return texts
