@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from enum import Enum, StrEnum
 from typing import Any, Final
@@ -95,8 +95,10 @@ class CanaryConfig:
             environ: such as os.environ: KVAUDIT_CANARY_<FIELD>, else SGLANG_KV_CANARY_<FIELD>.
 
         Raises:
-            ConfigError: a value cannot be understood; the message names the variable.
+            ConfigError: a value cannot be understood, or a variable of ours is none of the fields;
+                the message names the variable.
         """
+        _refuse_unknown(environ, [item.name.upper() for item in fields(cls)])
         values: dict[str, Any] = {}
         for item in fields(cls):
             for prefix in PREFIXES:
@@ -105,6 +107,21 @@ class CanaryConfig:
                     values[item.name] = _parsed(text, item, variable=variable)
                     break
         return cls(**values)
+
+
+def _refuse_unknown(environ: Mapping[str, str], names: Sequence[str]) -> None:
+    """Refuse a name with a typing error; an engine's prefix may have names of its own.
+
+    Raises:
+        ConfigError: naming the variable.
+    """
+    own, _ = PREFIXES
+    for variable in environ:
+        if variable.startswith(own) and variable.removeprefix(own) not in names:
+            raise ConfigError(
+                f"{variable}: there is no such variable",
+                hint=f"after {own} stands {', '.join(names[:-1])} or {names[-1]}",
+            )
 
 
 def _parsed(text: str, item: Field[Any], *, variable: str) -> object:

@@ -109,7 +109,7 @@ class FlightRecorder:
         rows, self._rows = self._rows, ()
         # A trigger is asked each step, so that one that resets itself is not lost to a violation.
         is_triggered = self._is_triggered(step)
-        if not self._dumps_left or not (rows or is_triggered):
+        if self._dumps_left <= 0 or not (rows or is_triggered):
             return
         self._dumps_left -= 1
         cause = DumpCause.VIOLATION if rows else DumpCause.TRIGGER

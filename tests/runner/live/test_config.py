@@ -77,6 +77,13 @@ def test_a_bad_value_is_refused_by_the_name_of_its_variable(
     assert caught.value.hint.startswith("give ")
 
 
+def test_a_name_with_a_typing_error_is_refused_and_an_engines_own_is_not() -> None:
+    with pytest.raises(ConfigError, match=r"^KVAUDIT_CANARY_RING_CAPACTY: ") as caught:
+        CanaryConfig.from_env({"KVAUDIT_CANARY_RING_CAPACTY": "5"})
+    assert "RING_CAPACITY" in caught.value.hint
+    assert CanaryConfig.from_env({"SGLANG_KV_CANARY_SEED": "5"}) == CanaryConfig()
+
+
 def test_a_refused_value_is_shown_by_its_beginning() -> None:
     with pytest.raises(ConfigError) as caught:
         CanaryConfig.from_env({"KVAUDIT_CANARY_RING_CAPACITY": "9" * 5000})
