@@ -127,16 +127,24 @@ def test_a_trigger_dumps_every_request_of_the_batch_each_time_it_is_pulled() -> 
     assert dump.slots[PoolKind.FULL].tolist() == slots
 
 
-@pytest.mark.parametrize("max_dumps", [-1, 0, 1, 3])
+@pytest.mark.parametrize("max_dumps", [1, 3])
 def test_no_more_than_max_dumps_are_taken(max_dumps: int) -> None:
     recording = Recording(max_dumps=max_dumps)
     recording.is_triggered = True
     recording.violate(_row(5))
     for _ in range(6):
         recording.step()
-    assert len(recording.dumps) == max(0, max_dumps)
+    assert len(recording.dumps) == max_dumps
     assert recording.dumps[0].cause is DumpCause.VIOLATION
     assert recording.recorder.dumps_left == 0
+
+
+@pytest.mark.parametrize("max_dumps", [-1, 0])
+def test_a_recorder_without_a_dump_left_takes_none(max_dumps: int) -> None:
+    recording = Recording(max_dumps=max_dumps)
+    recording.is_triggered = True
+    recording.step()
+    assert recording.dumps == []
 
 
 def test_a_writer_that_fails_is_logged_and_serving_goes_on(
