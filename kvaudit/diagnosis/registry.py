@@ -30,6 +30,8 @@ from kvaudit.diagnosis import (
     replay_divergence,
     reserved_slot_poisoned,
     ring_overflow,
+    sentinel_write,
+    side_buffer_stale,
     slot_alias,
     slot_out_of_range,
     slot_shift,
@@ -87,6 +89,8 @@ EXPLAINERS: Final[Mapping[Rule, Explainer]] = {
         token_mismatch,
         bytes_permuted,
         nan_inf,
+        side_buffer_stale,
+        sentinel_write,
         bytes_changed,
     )
 }

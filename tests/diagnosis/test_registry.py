@@ -39,6 +39,8 @@ NAMES = {
     "KV305": "wrong-layout",
     "KV306": "nan-inf",
     "KV307": "reserved-slot-poisoned",
+    "KV308": "side-buffer-stale",
+    "KV309": "sentinel-write",
     "KV310": "bytes-permuted",
     "KV311": "not-arrived",
     "KV404": "replay-divergence",
