@@ -74,14 +74,23 @@ def output_files(
         forms: the formats that there are.
 
     Raises:
-        ConfigError: a value is malformed, or names an input.
+        ConfigError: a value is malformed, or names an input, or a file that another one names.
         FileUnwritable: a file's folder is missing, or it is a folder itself.
     """
     files = [OutputFile.parse(value, forms) for value in values or ()]
+    taken: set[Path] = set()
     for file in files:
         with write_errors_translated(file.path):
             refuse_input(file.path, inputs=inputs)
             _refuse_folder(Path(file.path))
+            target = Path(file.path).resolve()
+        # A device takes one document after another.
+        if target in taken and (target.is_file() or not target.exists()):
+            raise ConfigError(
+                f"--output names {file.path} twice: one document would replace the other",
+                hint="give each a file of its own",
+            )
+        taken.add(target)
     return files
 
 

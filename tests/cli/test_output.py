@@ -45,6 +45,15 @@ def test_an_input_is_never_written_to_under_any_of_its_names(tmp_path: Path) -> 
             output_files([f"json={name}"], inputs=[str(dump)])
 
 
+def test_two_documents_never_go_to_one_file(tmp_path: Path) -> None:
+    (tmp_path / "old.json").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "new.json")
+    for first, second in (("old.json", "old.json"), ("new.json", "link")):
+        with pytest.raises(ConfigError, match="twice"):
+            output_files([f"json={tmp_path / first}", f"text={tmp_path / second}"], inputs=())
+    assert len(output_files(["json=/dev/null", "text=/dev/null"], inputs=())) == 2
+
+
 def test_a_missing_folder_is_found_before_the_audit(tmp_path: Path) -> None:
     with pytest.raises(FileUnwritable) as raised:
         output_files([f"json={tmp_path}/no/report.json"], inputs=[])
