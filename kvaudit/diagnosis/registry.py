@@ -37,6 +37,7 @@ from kvaudit.diagnosis import (
     slot_shift,
     swa_map_stale,
     token_mismatch,
+    torn_row,
     undeclared_offset,
     unstamped,
     wrong_layout,
@@ -90,6 +91,7 @@ EXPLAINERS: Final[Mapping[Rule, Explainer]] = {
         bytes_permuted,
         nan_inf,
         side_buffer_stale,
+        torn_row,
         sentinel_write,
         bytes_changed,
     )

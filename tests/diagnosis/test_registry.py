@@ -35,6 +35,7 @@ NAMES = {
     "KV209": "record-missing",
     "KV301": "bytes-changed",
     "KV302": "zero-tail",
+    "KV303": "torn-row",
     "KV304": "kv-bit-flip",
     "KV305": "wrong-layout",
     "KV306": "nan-inf",
