@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,6 @@ from kvaudit.bench.machine import Direction, Machine
 from kvaudit.bench.options import Op, RealKv
 from kvaudit.bench.pool import VOCABULARY, BenchPool
 from kvaudit.bench.workload import (
-    MAX_PLANTED,
-    MIN_SAMPLE,
-    RUN_ENTRIES,
     HostArrays,
     PlacedArrays,
     Sample,
@@ -23,15 +19,14 @@ from kvaudit.bench.workload import (
     fresh_ring,
     real_kv_hashes,
     ring_rows,
-    sampled_runs,
     source_words,
 )
+from kvaudit.bench.write_batch import WriteBatch, sampled_requests
 from kvaudit.constants import (
     MASK64,
     NO_SEED,
     RECORD_POSITION,
     RECORD_WORDS,
-    SKIP_WRITE,
     WORD_BYTES,
     LaunchTag,
 )
@@ -39,40 +34,6 @@ from kvaudit.constants import (
 _TAG = int(LaunchTag.TAIL_K_FULL)
 # Slot, token and position come in, the record goes out.
 _ENTRY_BYTES = 3 * 8 + 32
-_STAMP_STEPS = 16
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Batch:
-    """Requests as `write` takes them.
-
-    Fields:
-        offsets: shape [num_requests + 1], int64.
-        seeds: shape [num_requests], int64.
-        slots: shape [n], int64.
-        tokens, positions: shape [n], uint64.
-    """
-
-    offsets: NDArray[np.int64]
-    seeds: NDArray[np.int64]
-    slots: NDArray[np.int64]
-    tokens: NDArray[np.uint64]
-    positions: NDArray[np.uint64]
-
-    def part(self, requests: NDArray[np.int64], num_tokens: int) -> tuple[_Batch, NDArray[Any]]:
-        """The first entries of some of the requests, and which entries of all these are."""
-        firsts = self.offsets[requests]
-        lengths = np.minimum(self.offsets[requests + 1] - firsts, num_tokens)
-        offsets = np.append(0, np.cumsum(lengths))
-        entries = np.repeat(firsts - offsets[:-1], lengths) + np.arange(offsets[-1])
-        part = _Batch(
-            offsets=offsets,
-            seeds=self.seeds[requests],
-            slots=self.slots[entries],
-            tokens=self.tokens[entries],
-            positions=self.positions[entries],
-        )
-        return part, entries
 
 
 class WriteWorkload:
@@ -96,7 +57,7 @@ class WriteWorkload:
         *,
         real_kv: RealKv,
         read_bytes: int,
-        batch: _Batch,
+        batch: WriteBatch,
         sampled: NDArray[np.int64],
         sampled_tokens: int,
     ) -> None:
@@ -112,7 +73,7 @@ class WriteWorkload:
     @classmethod
     def undamaged(cls, pool: BenchPool, *, real_kv: RealKv, read_bytes: int) -> WriteWorkload:
         """All requests of a pool, none of them from a seed and none of them wrong."""
-        batch = _Batch(
+        batch = WriteBatch(
             offsets=pool.offsets,
             seeds=np.full(pool.num_requests, NO_SEED),
             slots=pool.slots,
@@ -132,16 +93,16 @@ class WriteWorkload:
     def of(cls, pool: BenchPool, *, real_kv: RealKv, read_bytes: int) -> WriteWorkload:
         """All requests of a pool; those of odd number go on from a slot of page 0."""
         numbers = np.arange(pool.num_requests)
-        batch = _Batch(
+        batch = WriteBatch(
             offsets=pool.offsets,
             seeds=np.where(numbers % 2 == 0, NO_SEED, numbers // 2 % pool.page_size),
             slots=pool.slots.copy(),
             tokens=pool.tokens,
             positions=pool.positions.copy(),
         )
-        sampled, sampled_tokens = _sampled_requests(pool, read_bytes)
+        sampled, sampled_tokens = sampled_requests(pool, read_bytes)
         _, entries = batch.part(sampled, sampled_tokens)
-        _damage(batch, entries, num_slots=pool.num_slots)
+        batch.damage(entries, num_slots=pool.num_slots)
         return cls(
             pool,
             real_kv=real_kv,
@@ -247,26 +208,3 @@ class _WrittenPart(WriteWorkload):
     def observed(self, outputs: HostArrays) -> dict[str, NDArray[Any]]:
         """The records of its own slots, in entry order, and the rows."""
         return {"stored": outputs["canary_records"][self.stored_slots], "rows": ring_rows(outputs)}
-
-
-def _sampled_requests(pool: BenchPool, read_bytes: int) -> tuple[NDArray[np.int64], int]:
-    """Requests, and how many of the first entries of each; as many as `sampled_runs` would take."""
-    steps = _STAMP_STEPS + read_bytes // WORD_BYTES
-    most = len(sampled_runs(pool.num_entries, steps_per_entry=steps, seed=pool.seed))
-    if most == pool.num_entries:
-        return np.arange(pool.num_requests), pool.num_entries
-    longest = min(int(pool.offsets[1]), MIN_SAMPLE)
-    # At least two, so that a head and a chain from a seed are among them.
-    num_requests = min(pool.num_requests, max(2, -(-most // longest)))
-    first = int(np.random.default_rng(pool.seed).integers(0, pool.num_requests - num_requests + 1))
-    return np.arange(first, first + num_requests), -(-most // num_requests)
-
-
-def _damage(batch: _Batch, entries: NDArray[np.int64], *, num_slots: int) -> None:
-    """A fault at some of the entries, in turn: a wrong position, a slot to skip, one past the pool."""
-    places = entries[RUN_ENTRIES // 2 :: RUN_ENTRIES]
-    for number, entry in enumerate(places[:: -(-len(places) // MAX_PLANTED)]):
-        if number % 3 == 0:
-            batch.positions[entry] += np.uint64(5)
-        else:
-            batch.slots[entry] = SKIP_WRITE if number % 3 == 1 else num_slots
