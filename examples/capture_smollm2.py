@@ -142,19 +142,30 @@ def serve(
     return outputs
 
 
-@contextmanager
-def flipped_bit(cache: PagedAttentionCache, damage: Damage) -> Iterator[int]:
-    """The engine's memory with one bit flipped within the block; gives the slot."""
-    (pool,) = recorded_pools(cache)
+def slot_of(cache: PagedAttentionCache, damage: Damage) -> int:
+    """Where the engine keeps the damaged position."""
     (allocator,) = cache.cache_allocators.values()
-    slot = int(request_slots(allocator, damage.request_id, damage.position + 1)[-1])
+    return int(request_slots(allocator, damage.request_id, damage.position + 1)[-1])
+
+
+def flip_bit(cache: PagedAttentionCache, damage: Damage) -> int:
+    """Flip one bit of the engine's memory; gives the slot."""
+    (pool,) = recorded_pools(cache)
+    slot = slot_of(cache, damage)
     page, offset = divmod(slot, pool.page_size)
     value = pool.kv[damage.layer].view(torch.int16)[
         page, damage.half, offset, damage.head, damage.dim
     ]
     value ^= 1 << damage.bit
-    yield slot
-    value ^= 1 << damage.bit
+    return slot
+
+
+@contextmanager
+def flipped_bit(cache: PagedAttentionCache, damage: Damage) -> Iterator[None]:
+    """The engine's memory with one bit flipped within the block."""
+    flip_bit(cache, damage)
+    yield
+    flip_bit(cache, damage)
 
 
 def capture(

@@ -31,10 +31,14 @@ class MethodHooks:
     fail the requests being served. It is kept in `failure`.
 
     Hooks on hooks come off in any order: one that another wraps stays, and only passes calls on.
+
+    Args:
+        passes: exceptions that a hooked call raises all the same, such as an alarm.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, passes: tuple[type[Exception], ...] = ()) -> None:
         self.failure: Exception | None = None
+        self._passes = passes
         self._replaced: list[_Replaced] = []
         self._removed = False
 
@@ -76,8 +80,10 @@ class MethodHooks:
             return
         try:
             hook()
-        except Exception as failure:  # noqa: BLE001 - kept, and raised by whoever owns the hooks
+        except Exception as failure:  # kept, and raised by whoever owns the hooks
             self.failure = failure
+            if not self._removed and isinstance(failure, self._passes):
+                raise
 
     def remove(self) -> None:
         """Give every object its own methods back; nothing is hooked from then on."""

@@ -52,6 +52,26 @@ def test_a_failing_hook_ends_the_hooking_and_not_the_call(engine: Engine) -> Non
     assert str(hooks.failure) == "first"
 
 
+def test_an_alarm_is_kept_and_passes_through_once(engine: Engine) -> None:
+    hooks = MethodHooks(passes=(LookupError,))
+
+    def alarm(*_: object) -> None:
+        raise KeyError("the alarm")
+
+    hooks.after(engine, "run", alarm)
+    with pytest.raises(KeyError, match="the alarm"):
+        engine.run(3)
+    assert engine.run(4) == 4
+    assert isinstance(hooks.failure, KeyError)
+
+
+def test_an_alarm_of_hooks_that_came_off_is_only_kept(engine: Engine) -> None:
+    hooks = MethodHooks(passes=(ZeroDivisionError,))
+    hooks.remove()
+    hooks.run(lambda: engine.run(1 // 0))
+    assert isinstance(hooks.failure, ZeroDivisionError)
+
+
 def test_an_exception_of_the_engine_passes_through() -> None:
     class Failing:
         def run(self) -> None:

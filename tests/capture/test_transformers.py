@@ -13,7 +13,7 @@ import torch
 from transformers.generation.continuous_batching.cache import PagedAttentionCache
 
 from examples.capture_smollm2 import make_manager, serve
-from kvaudit.capture import Recorder, transformers
+from kvaudit.capture import Recorder, transformers_engine
 from kvaudit.capture.transformers import record
 from kvaudit.capture.transformers_cache import recorded_pools
 from kvaudit.constants import FailReason, LaunchTag
@@ -26,6 +26,7 @@ from kvaudit.formats.trace_reader import open_trace
 from tests.helpers.auditing import assert_all_covered, audited, bad_columns, bad_slots
 from tests.helpers.rederived import assert_trace_agrees
 from tests.helpers.smollm2 import smollm2
+from tests.helpers.tiny_model import TINY_PROMPTS, TINY_TOKENS, sliding_model, tiny_model
 
 STAMPED = (Family.INDEX, Family.RECORDS, Family.BYTES)
 DUMP_STEP = 20
@@ -205,35 +206,8 @@ def test_every_position_of_a_traced_run_is_written_once_or_shared(
     assert audited(folder).verdict is Verdict.CLEAN
 
 
-def tiny_model(**settings: Any) -> Any:
-    """A model with random weights that serves in no time."""
-    from transformers import Qwen2Config, Qwen2ForCausalLM
-
-    torch.manual_seed(5)
-    config = Qwen2Config(
-        **{
-            "vocab_size": 500,
-            "hidden_size": 32,
-            "intermediate_size": 32,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 4,
-            "num_key_value_heads": 2,
-            "max_position_embeddings": 256,
-            **settings,
-        }
-    )
-    return Qwen2ForCausalLM(config).to(torch.bfloat16)
-
-
-TINY_PROMPTS = {"a": list(range(40, 77)), "b": list(range(90, 101)), "c": [7, 8, 9]}
-TINY_TOKENS = {"a": 9, "b": 20, "c": 12}
-
-
 def test_sliding_groups_have_slots_of_their_own(tmp_path: Path) -> None:
-    kinds = ["full_attention", "sliding_attention", "sliding_attention"]
-    model = tiny_model(
-        num_hidden_layers=3, layer_types=kinds, use_sliding_window=True, sliding_window=24
-    )
+    model = sliding_model()
     plain = serve(make_manager(model), TINY_PROMPTS, TINY_TOKENS)
 
     def on_step(recorder: Recorder) -> None:
@@ -256,10 +230,7 @@ def test_sliding_groups_have_slots_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_trace_of_sliding_groups_skips_what_is_not_stored(tmp_path: Path) -> None:
-    kinds = ["full_attention", "sliding_attention", "sliding_attention"]
-    model = tiny_model(
-        num_hidden_layers=3, layer_types=kinds, use_sliding_window=True, sliding_window=24
-    )
+    model = sliding_model()
     with record(model, trace=tmp_path, digests_every=5):
         serve(make_manager(model), TINY_PROMPTS, TINY_TOKENS)
     full, _ = assert_trace_agrees(tmp_path)
@@ -449,7 +420,7 @@ def test_an_engine_that_is_not_as_it_was_serves_all_the_same(
     model = tiny_model()
     outputs: dict[str, list[int]] = {}
     if change == "inputs":
-        monkeypatch.setattr(transformers, "_inputs_of", _misread)
+        monkeypatch.setattr(transformers_engine, "_inputs_of", _misread)
     else:
         monkeypatch.delattr(PagedAttentionCache, "perform_cache_copy")
     with pytest.raises(KvauditError) as failed, record(model):

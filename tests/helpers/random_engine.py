@@ -36,17 +36,21 @@ class Work:
 class RandomEngine:
     """Its KV is random bytes, so that no slot ever looks like another.
 
+    Args:
+        seed: of all that happens.
+        recorder: who is told; None = a recorder.
+
     Fields:
         events: how often each thing happened.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, recorder: Recorder | None = None) -> None:
         self.rng = np.random.default_rng(seed)
         self.page_size = self.pick([1, 2, 4, 5])
         self.num_pages = self.pick([8, 16, 30])
         self.halves: dict[str, torch.Tensor] = {}
         kv, layout = self._pool()
-        self.recorder = Recorder(content=self.pick(["bytes", "digests"]))
+        self.recorder = recorder or Recorder(content=self.pick(["bytes", "digests"]))
         reserved = f"0-{self.page_size - 1}"
         self.recorder.attach(
             [RecordedPool(kv=kv, layout=layout, page_size=self.page_size, reserved_slots=reserved)]

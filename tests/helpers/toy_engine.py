@@ -13,9 +13,11 @@ PAGE_SIZE, NUM_PAGES, HEADS, DIM = 4, 24, 2, 5
 class ToyEngine:
     """Its KV depends on layer, half, token and position alone; a freed page is the next given."""
 
-    def __init__(self, recorder: Recorder, *, num_layers: int = 2, device: str = "cpu") -> None:
+    def __init__(
+        self, recorder: Recorder, *, num_layers: int = 2, device: str = "cpu", dim: int = DIM
+    ) -> None:
         self.recorder = recorder
-        shape = (NUM_PAGES, PAGE_SIZE, HEADS, DIM)
+        shape = (NUM_PAGES, PAGE_SIZE, HEADS, dim)
         self.kv = [
             tuple(torch.zeros(shape, dtype=torch.bfloat16, device=device) for _ in "kv")
             for _ in range(num_layers)

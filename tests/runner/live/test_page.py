@@ -20,7 +20,8 @@ PAGE = (Path(__file__).parents[3] / "docs" / "live.md").read_text(encoding="utf-
 
 def _serve(*, late_write: int, dumps: list[DumpRequest]) -> CanaryManager:
     """Run the page's code beside an engine of which one step is followed by a late write."""
-    [code] = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+    # The second block is for transformers, and tried in tests/capture/test_live_transformers.py.
+    code, _ = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
     engine = LiveEngine(CanaryConfig())
     k_cache = torch.arange(4 * 16 * 2 * 8).reshape(4, 16, 2, 8).to(torch.bfloat16)
     steps = iter(range(12))
