@@ -95,6 +95,11 @@ class Claims:
         return np.cumsum(~follows)
 
     @cached_property
+    def begin_midway(self) -> NDArray[np.int64]:
+        """Claims on rows of the snapshot whose predecessor is not reachable, shape [n], int64."""
+        return np.flatnonzero((self.prev_rows == UNREACHABLE_ROW) & (self.rows >= 0))
+
+    @cached_property
     def _by_row(self) -> ValueIndex:
         return ValueIndex(self.rows)
 

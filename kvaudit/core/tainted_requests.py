@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kvaudit.core.claims import UNREACHABLE_ROW, Claims
+from kvaudit.core.claims import Claims
 
 
 def tainted_requests(claims: Claims, rows: NDArray[np.int64]) -> list[str]:
@@ -21,8 +21,7 @@ def tainted_requests(claims: Claims, rows: NDArray[np.int64]) -> list[str]:
     first_bad = np.full(int(numbers[-1]) + 1, np.iinfo(np.int64).max)
     np.minimum.at(first_bad, numbers[bad], positions[bad])
     tainted = bad
-    begins = np.flatnonzero(claims.prev_rows == UNREACHABLE_ROW)
-    begins = begins[claims.rows[begins] >= 0]
+    begins = claims.begin_midway
     while True:
         begins = begins[first_bad[numbers[begins]] > positions[begins]]
         readers = claims.of_rows(claims.rows[begins])

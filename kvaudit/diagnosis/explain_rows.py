@@ -55,9 +55,9 @@ def explain_rows(
         for explanation in explain(failures):
             key = (explanation.rule.id, explanation.is_alternative, explanation.cause)
             causes.setdefault(key, _Cause(explanation)).add(failures, explanation)
-    explaining = [cause for cause in causes.values() if cause.num_rows]
-    ranked = sorted(explaining, key=lambda cause: -cause.num_rows)
-    return indexed + [cause.finding(evidence) for cause in ranked]
+    found = [cause.finding(evidence) for cause in causes.values()]
+    explaining = [finding for finding in found if finding.evidence["rows"]]
+    return indexed + sorted(explaining, key=lambda finding: -int(finding.evidence["rows"]))
 
 
 def _of_index(failures: Failures, finding: Finding) -> Finding:
@@ -101,16 +101,11 @@ class _Cause:
             failures.close_columns(column, rows)
             self.column_rows.append(rows)
 
-    @property
-    def num_rows(self) -> int:
-        """Rows of the report that it explains."""
-        return len(_distinct(self.failed)) + len(_distinct(self.column_rows))
-
     def finding(self, evidence: PoolEvidence) -> Finding:
-        """The cause as a finding."""
+        """The cause as a finding; its `rows` are those of the report that it explains."""
         first, failed, roots = self.first, _distinct(self.failed), _distinct(self.roots)
         tags = [LaunchTag(tag).name for tag in np.unique(evidence.failed.tags[failed]).tolist()]
-        facts: dict[str, Any] = {"rows": self.num_rows}
+        facts: dict[str, Any] = {"rows": len(failed) + len(_distinct(self.column_rows))}
         if tags:
             facts["launches"] = tags
         hits = Hits(

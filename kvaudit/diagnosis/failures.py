@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from kvaudit.constants import FailReason, LaunchTag
 from kvaudit.core.evidence import PoolEvidence
+from kvaudit.core.value_index import ValueIndex
 from kvaudit.diagnosis.byte_view import ByteView
 from kvaudit.diagnosis.record_view import RecordView
 
@@ -66,7 +67,14 @@ class Failures:
         Returns:
             numbers of the failed rows, shape [k], int64.
         """
-        failed = self.evidence.failed
-        is_open = np.flatnonzero(self.open_reasons & _CHAIN)
-        follows = is_open[np.isin(failed.prev_rows[is_open], roots)]
+        follows = self._broken_chains[self._by_prev_row.where(roots)]
         return self.close(follows, FailReason.VERIFY_CHAIN_HASH_MISMATCH)
+
+    @cached_property
+    def _broken_chains(self) -> NDArray[np.int64]:
+        """Numbers of the failed rows that failed by their chain check, shape [k], int64."""
+        return np.flatnonzero(self.evidence.failed.reasons & _CHAIN)
+
+    @cached_property
+    def _by_prev_row(self) -> ValueIndex:
+        return ValueIndex(self.evidence.failed.prev_rows[self._broken_chains])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kvaudit.core.fail_reason import RECORD_REASONS
 from kvaudit.core.severity import Severity
+from kvaudit.core.value_index import ValueIndex
 from kvaudit.diagnosis.content_moves import Move, MovedContent
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.failures import Failures
@@ -21,15 +23,21 @@ def explain(failures: Failures) -> list[Explanation]:
 
     A page that is not filled to its end has rubbish of the other behind it: that counts with it.
     """
-    return [
-        _explanation(view, moved)
-        for view in failures.views
-        for moved in view.moved
-        if moved.move is Move.PAGES
-    ]
+    explanations = []
+    for view in failures.views:
+        groups = [moved for moved in view.moved if moved.move is Move.PAGES]
+        if groups:
+            rows = view.rows.rows[view.with_open(RECORD_REASONS)]
+            rows = np.unique(rows[rows >= 0])
+            pages = view.evidence.snapshot.slots[rows] // view.evidence.snapshot.page_size
+            of_page = ValueIndex(pages)
+            explanations += [_explanation(view, moved, rows, of_page=of_page) for moved in groups]
+    return explanations
 
 
-def _explanation(view: RecordView, moved: MovedContent) -> Explanation:
+def _explanation(
+    view: RecordView, moved: MovedContent, open_rows: NDArray[np.int64], *, of_page: ValueIndex
+) -> Explanation:
     snapshot = view.evidence.snapshot
     pages = (snapshot.slots[moved.rows] // snapshot.page_size).tolist()
     homes = (snapshot.slots[moved.homes] // snapshot.page_size).tolist()
@@ -46,6 +54,5 @@ def _explanation(view: RecordView, moved: MovedContent) -> Explanation:
     explanation = misplaced_explanation(
         RULE, view, moved, summary=summary, facts={"num_pages": len(belongs), "pages": held}
     )
-    rows = view.rows.rows[view.with_open(RECORD_REASONS)]
-    on_pages = rows[(rows >= 0) & np.isin(snapshot.slots[rows] // snapshot.page_size, pages)]
+    on_pages = open_rows[of_page.where(np.array(pages))]
     return explanation.with_rows(view.on_rows(on_pages), roots=on_pages)
