@@ -198,8 +198,7 @@ class ByteView:
 
         Args:
             explanation: the cause and its roots.
-            columns: the columns that it explains; None for all. A combined hash without any of
-                them is not explained.
+            columns: what it explains; None for all. A combined hash of others stays open.
             reasons: what it explains of the failed rows.
         """
         roots = explanation.roots
@@ -213,8 +212,8 @@ class ByteView:
             for view in self.views
             if view.buffer.split(".")[0] in {half.lower() for half in halves}
         ]
-        differing = {
-            name: np.intersect1d(rows, roots)
+        named = {
+            name: rows
             for name, rows in self.open_columns.items()
             if columns is None or name in columns
         }
@@ -222,5 +221,30 @@ class ByteView:
             explanation,
             failed=np.concatenate([np.empty(0, dtype=np.int64), *failed]),
             reasons=reasons,
-            columns={name: rows for name, rows in differing.items() if rows.size},
+            columns=differing_at(named, roots),
         )
+
+
+def differing_at(
+    columns: Mapping[str, NDArray[np.int64]], rows: NDArray[np.int64]
+) -> dict[str, NDArray[np.int64]]:
+    """Which of some rows, shape [n], int64, each column has among its own.
+
+    Args:
+        columns: rows of each column, int64, ascending.
+        rows: the rows, in any order.
+
+    Returns:
+        shape [k] each, int64; columns without any are left out.
+    """
+    found = {name: rows[among(rows, theirs)] for name, theirs in columns.items()}
+    return {name: here for name, here in found.items() if here.size}
+
+
+def among(rows: NDArray[np.int64], ascending: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which rows, shape [n], int64, are among many, shape [m], int64, ascending; shape [n], bool."""
+    if not ascending.size:
+        return np.zeros(rows.shape, dtype=np.bool_)
+    places = np.minimum(np.searchsorted(ascending, rows), len(ascending) - 1)
+    found: NDArray[np.bool_] = ascending[places] == rows
+    return found

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.core.severity import Severity
-from kvaudit.diagnosis.byte_view import ByteView, Channel
+from kvaudit.diagnosis.byte_view import ByteView, Channel, among
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.failures import Failures
 from kvaudit.diagnosis.rule import MAX_EXAMPLES, Rule, at, counted
@@ -19,6 +19,9 @@ RULE = Rule(id="KV301", name="bytes-changed", severity=Severity.ERROR)
 _WITH_BYTES: Final = ("KV203", "KV303")
 _WITHOUT_BYTES: Final = ("KV203", "KV304", "KV303", "KV306")
 
+# Runs that are findings of their own; in a storm the rest is one.
+_MAX_RUNS: Final = 1000
+
 
 def explain(failures: Failures) -> list[Explanation]:
     """What no rule before explains, in runs of the sequences that read it.
@@ -28,13 +31,16 @@ def explain(failures: Failures) -> list[Explanation]:
     """
     view = failures.byte_view
     channels = view.channels()
-    return [_explanation(view, run, channels) for run in view.runs(view.rows())]
+    runs = view.runs(view.rows())
+    if len(runs) > _MAX_RUNS:
+        runs = [*runs[:_MAX_RUNS], np.concatenate(runs[_MAX_RUNS:])]
+    return [_explanation(view, run, channels) for run in runs]
 
 
 def _explanation(view: ByteView, run: NDArray[np.int64], channels: list[Channel]) -> Explanation:
     slot = int(view.evidence.snapshot.slots[run[0]])
-    names = [_label(channel) for channel in channels if np.isin(run, channel.rows).any()]
-    more = f"; {counted(len(run), 'slot')} in a row" if len(run) > 1 else ""
+    names = [_label(channel) for channel in channels if among(run, channel.rows).any()]
+    more = f"; {counted(len(run), 'slot')} in all" if len(run) > 1 else ""
     bytes_known = bool(view.evidence.snapshot.kv)
     settled_by = "another copy of these slots: the sender's dump, or one of an earlier step"
     if not bytes_known:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from kvaudit.constants import NO_EXPECTED_TOKEN, FailReason
 from kvaudit.core.fail_reason import RECORD_REASONS
 from kvaudit.core.severity import Severity
+from kvaudit.diagnosis.byte_view import differing_at
 from kvaudit.diagnosis.content_homes import MAX_TOKEN
 from kvaudit.diagnosis.content_moves import Move, MovedContent
 from kvaudit.diagnosis.explanation import Explanation
@@ -135,6 +136,7 @@ def _explanation(view: RecordView, run: NDArray[np.int64]) -> Explanation:
         roots=run,
         failed=view.on_rows(run),
         reasons=RECORD_REASONS,
+        columns=differing_at(view.evidence.differing, run),
         facts=facts,
         alternatives=alternatives,
         settled_by=settled_by,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kvaudit.core.fail_reason import RECORD_REASONS
+from kvaudit.diagnosis.byte_view import differing_at
 from kvaudit.diagnosis.content_moves import MovedContent
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.record_view import RecordView
@@ -19,7 +20,8 @@ def misplaced_explanation(
 ) -> Explanation:
     """Misplaced records of one cause by a rule.
 
-    What lay where they belong and failed there is displaced by the same cause.
+    What lay where they belong and failed there is displaced by the same cause. Their bytes came
+    with them where these are not what was stamped.
     """
     slots = view.evidence.snapshot.slots
     displaced = moved.homes[np.isin(moved.homes, view.homes.failed_rows)]
@@ -39,6 +41,7 @@ def misplaced_explanation(
         roots=rows,
         failed=view.on_rows(rows),
         reasons=RECORD_REASONS,
+        columns=differing_at(view.evidence.differing, rows),
         facts={**facts, "examples": examples},
     )
 

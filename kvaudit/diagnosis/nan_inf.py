@@ -12,7 +12,7 @@ from kvaudit.core.finding import Finding
 from kvaudit.core.kv_column import KvColumn
 from kvaudit.core.severity import Severity
 from kvaudit.diagnosis.byte_rows import byte_rows
-from kvaudit.diagnosis.byte_view import ByteView
+from kvaudit.diagnosis.byte_view import ByteView, among
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.failures import Failures
 from kvaudit.diagnosis.nonfinite import knows, nonfinite_elements
@@ -100,7 +100,8 @@ def explain(failures: Failures) -> list[Explanation]:
             dtype = view.evidence.snapshot.kv[part.column].dtype
             if knows(dtype):
                 bad = nonfinite_elements(part.data, dtype).any(axis=1)
-                columns[part.column] = part.rows[bad]
+                known = columns.get(part.column, part.rows[:0])
+                columns[part.column] = np.union1d(known, part.rows[bad])
     rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *columns.values()]))
     return [_explanation(view, run, columns) for run in view.runs(rows)]
 
@@ -108,7 +109,7 @@ def explain(failures: Failures) -> list[Explanation]:
 def _explanation(
     view: ByteView, run: NDArray[np.int64], columns: dict[str, NDArray[np.int64]]
 ) -> Explanation:
-    names = [name for name, rows in columns.items() if np.isin(run, rows).any()]
+    names = [name for name, rows in columns.items() if among(run, rows).any()]
     slot = view.evidence.snapshot.slots[run[0]]
     more = f"; {counted(len(run), 'slot')} in a row" if len(run) > 1 else ""
     return view.claiming(

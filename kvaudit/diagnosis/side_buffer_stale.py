@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from kvaudit.core.column_names import column_layer
 from kvaudit.core.severity import Severity
 from kvaudit.diagnosis.byte_moves import homes_in
-from kvaudit.diagnosis.byte_view import ByteView, Channel
+from kvaudit.diagnosis.byte_view import ByteView, Channel, among
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.failures import Failures
 from kvaudit.diagnosis.rule import MAX_EXAMPLES, Rule, at, counted
@@ -37,7 +37,7 @@ def explain(failures: Failures) -> list[Explanation]:
 
 def _explanation(view: ByteView, run: NDArray[np.int64], sides: list[Channel]) -> Explanation:
     slots = view.evidence.snapshot.slots
-    here = [channel for channel in sides if np.isin(run, channel.rows).any()]
+    here = [channel for channel in sides if among(run, channel.rows).any()]
     names = [channel.name for channel in here]
     more = f"; {counted(len(run), 'slot')} in a row" if len(run) > 1 else ""
     is_known = _layers_are_stamped(view)

@@ -108,7 +108,12 @@ class _Reading:
         misfits = (expected != 0) & ~fits
         of_sound = self._expected(layout, self._sound)
         refutes = (of_sound != 0) & (of_sound != channel.written[self._sound])
-        return int(fits.sum()), int(misfits.sum()) + int(refutes.sum())
+        num_refuting = int(misfits.sum()) + int(refutes.sum())
+        if fits.sum() >= _FITTING_PER_MISFIT * num_refuting:
+            # What should come from outside of what is known, and is a known slot's, does not.
+            unknown = channel.held[(expected == 0) & (channel.held != 0)][:_MAX_LOOKED_UP]
+            num_refuting += int(np.count_nonzero(homes_in(channel.written, unknown) >= 0))
+        return int(fits.sum()), num_refuting
 
     def _expected(self, layout: Layout, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
         """What rows, shape [n], int64, hash to in a layout; 0 where that is not in the dump."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kvaudit.core.fail_reason import RECORD_REASONS
 from kvaudit.core.severity import Severity
 from kvaudit.diagnosis.byte_rows import ByteRows, byte_rows
-from kvaudit.diagnosis.byte_view import REAL, ByteView
+from kvaudit.diagnosis.byte_view import REAL, ByteView, among
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.failures import Failures
 from kvaudit.diagnosis.rule import MAX_EXAMPLES, Rule, at, counted
@@ -39,8 +39,8 @@ def explain(failures: Failures) -> list[Explanation]:
 def _of_slots(view: ByteView, run: NDArray[np.int64], zero: ZeroRows) -> Explanation:
     snapshot = view.evidence.snapshot
     slots, page_size = snapshot.slots[run], snapshot.page_size
-    has_record = np.isin(run, zero.with_record).any()
-    columns = [name for name, rows in zero.columns.items() if np.isin(run, rows).any()]
+    has_record = among(run, zero.with_record).any()
+    columns = [name for name, rows in zero.columns.items() if among(run, rows).any()]
     of_kv = [name for name in columns if name in view.kv_columns]
     what = "bytes are zero" if has_record else "records and bytes are zero"
     if has_record and len(of_kv) < len(view.kv_columns):
@@ -62,7 +62,7 @@ def _of_slots(view: ByteView, run: NDArray[np.int64], zero: ZeroRows) -> Explana
         alternatives=() if to_the_end else ("KV203",),
         settled_by="" if to_the_end else "the dump of the sender, or one of an earlier step",
     )
-    if np.isin(run, zero.without_record).any():
+    if among(run, zero.without_record).any():
         return view.claiming(explanation, reasons=RECORD_REASONS | REAL)
     return view.claiming(explanation, columns=columns)
 

@@ -9,7 +9,7 @@ from kvaudit.core.dataset import AuditedPool, Dataset
 from tests.helpers import corruptions
 from tests.helpers.diagnosing import finding_of, findings_of, report_of
 from tests.helpers.stamped_pools import COLUMNS, F_STAMPS, deep_pool
-from tests.helpers.worlds import fixture_f
+from tests.helpers.worlds import build, fixture_f
 
 JUDGING = [RealKvHashMode.PARTIAL, RealKvHashMode.ALL]
 
@@ -46,7 +46,7 @@ def test_all_columns_of_a_run_are_one_finding(page_size: int) -> None:
     assert finding.evidence["num_columns"] == len(COLUMNS)
     assert finding.summary == (
         f"the KV at slot {slots[0]} (page {slots[0] // page_size} +{slots[0] % page_size}) is not "
-        f"what was stamped, in kv.k.0 and {len(COLUMNS) - 1} more; 4 slots in a row"
+        f"what was stamped, in kv.k.0 and {len(COLUMNS) - 1} more; 4 slots in all"
     )
 
 
@@ -61,6 +61,16 @@ def test_two_places_are_two_findings() -> None:
     corruptions.overwrite_bytes(world, 3)
     corruptions.overwrite_bytes(world, 7, token=98)
     assert [finding.slots for finding in findings_of(world)] == [[3], [7]]
+
+
+def test_a_storm_ends_in_one_finding() -> None:
+    world = build(num_slots=4000, stamps=F_STAMPS)
+    world = world.request("A", tokens=range(9, 3009), slots=range(2, 3002)).done()
+    for data in world.kv.values():
+        data[2:3002:2] ^= 0x5A
+    findings = findings_of(world)
+    assert len(findings) == 1001
+    assert len(findings[0].slots) == 500
 
 
 def test_digests_alone_leave_more_open_and_say_so() -> None:
