@@ -46,6 +46,8 @@ def show(
     content = read_file_or_trace(file)
     facts = file_facts(content)
     if slots is not None:
+        # The ring's rows of these slots take the place of them all.
+        facts.pop("ring", None)
         facts["slot_rows"] = slot_rows(content, slots)
     write_facts(facts, form=format, color=color)
     return ExitCode.CLEAN
