@@ -201,7 +201,8 @@ def integers(values: Integers, place: str) -> NDArray[np.int64]:
     if host.size == 0:
         return np.empty(0, dtype=np.int64)
     is_flat = host.ndim == 1 and np.issubdtype(host.dtype, np.integer)
-    if not is_flat or int(host.max()) > np.iinfo(np.int64).max:
+    # Of the integer types uint64 alone has larger numbers; a recorder asks for each row of a step.
+    if not is_flat or (host.dtype == np.uint64 and int(host.max()) > _INT64.max):
         raise ConfigError(
             f"{place}: not a flat list of 64-bit integers", hint="give one list a request"
         )
