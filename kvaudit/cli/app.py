@@ -12,6 +12,7 @@ from kvaudit import __version__
 from kvaudit.cli.bench_cmd import bench
 from kvaudit.cli.doctor_cmd import doctor
 from kvaudit.cli.exit_code import ExitCode
+from kvaudit.cli.explain_cmd import explain
 from kvaudit.cli.replay_cmd import replay
 from kvaudit.cli.show_cmd import show
 from kvaudit.cli.stamp_cmd import stamp
@@ -71,6 +72,7 @@ def kvaudit(
 
 
 app.command(rich_help_panel=CHECK, help=VERIFY_HELP)(verify)
+app.command(rich_help_panel=CHECK)(explain)
 app.command(rich_help_panel=CHECK)(show)
 app.command(rich_help_panel=CAPTURE)(stamp)
 app.command(rich_help_panel=ADVANCED)(replay)

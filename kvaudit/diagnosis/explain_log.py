@@ -1,0 +1,95 @@
+"""A log's events, explained: roots first, what was not checked, and what to dump next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from kvaudit.constants import FailReason
+from kvaudit.core.engine_log import LogEvent, LoggedViolation
+from kvaudit.core.log_report import LoggedCause, LoggedSlot, LogReport
+from kvaudit.diagnosis.log_coverage import LogCoverage
+from kvaudit.diagnosis.log_footprints import footprint_of
+from kvaudit.diagnosis.log_groups import ViolationGroups, roots
+from kvaudit.diagnosis.log_proofs import proofs_of
+
+# Slots that a call spells out: it is to be pasted.
+_MAX_CALL_SLOTS: Final = 16
+_DUMP: Final = (
+    "dump the pool with the tokens and slots of all requests: kvaudit.capture.dump, in the engine"
+)
+_DUMP_NOW: Final = (
+    "dump the pool while these requests still run, with the tokens and slots of all requests: "
+    "kvaudit.capture.dump, in the engine; where bytes fail, stamped by a kvaudit.capture.recorder"
+)
+
+
+def explain_log(events: Iterable[LogEvent]) -> LogReport:
+    """What a log says, in bounded memory however long it is."""
+    groups, coverage = ViolationGroups(), LogCoverage()
+    for event in events:
+        coverage.add(event)
+        if isinstance(event, LoggedViolation):
+            groups.add(event)
+    causes = [_cause(root, behind) for root, behind in roots(groups.slots())]
+    causes.sort(key=_rank)
+    return LogReport(
+        num_rows=groups.num_rows,
+        num_ungrouped=groups.num_ungrouped,
+        causes=causes,
+        not_checked=coverage.not_checked(),
+        notes=coverage.notes(),
+        lines={str(kind): count for kind, count in coverage.lines.items()},
+        next_steps=_next_steps(causes),
+    )
+
+
+def _cause(root: LoggedSlot, consequences: Sequence[LoggedSlot]) -> LoggedCause:
+    footprint = footprint_of(root, has_consequence=bool(consequences))
+    proofs = proofs_of(root, consequences)
+    proved = [proof.rule for proof in proofs if proof.rule]
+    excluded = {proof.rules_out for proof in proofs}
+    return LoggedCause(
+        root=root,
+        consequences=consequences,
+        says=footprint.says,
+        proved=[proof.text for proof in proofs],
+        candidates=[
+            rule for rule in dict.fromkeys([*proved, *footprint.candidates]) if rule not in excluded
+        ],
+        open=footprint.open,
+        settled_by=footprint.settled_by,
+    )
+
+
+def _rank(cause: LoggedCause) -> tuple[bool, int, int, str, int, int]:
+    """What proves something or has consequences first; lone broken chains follow from something."""
+    root = cause.root
+    is_lone_chain = (
+        root.reasons == FailReason.VERIFY_CHAIN_HASH_MISMATCH
+        and not cause.consequences
+        and not cause.proved
+    )
+    rows = root.num_rows + sum(slot.num_rows for slot in cause.consequences)
+    first_step = 0 if root.first_step is None else root.first_step
+    return (is_lone_chain, first_step, -rows, root.pool_kind, root.slot, root.position)
+
+
+def _next_steps(causes: Sequence[LoggedCause]) -> list[str]:
+    """What to dump, and the calls on the dump."""
+    if not causes:
+        return [_DUMP, "kvaudit verify DUMP"]
+    kinds = sorted({cause.root.pool_kind for cause in causes})
+    return [_DUMP_NOW, "kvaudit verify DUMP", *(_call(kind, causes) for kind in kinds)]
+
+
+def _call(pool_kind: str, causes: Sequence[LoggedCause]) -> str:
+    """The call that shows a pool's slots, each root with what follows from it."""
+    slots: dict[int, None] = {}
+    for cause in causes:
+        if cause.root.pool_kind == pool_kind:
+            for slot in (cause.root, *cause.consequences):
+                slots[slot.slot] = None
+    named = ",".join([str(slot) for slot in slots if slot >= 0][:_MAX_CALL_SLOTS])
+    file = "SWA_SNAPSHOT" if pool_kind == "SWA" else "SNAPSHOT"
+    return f"kvaudit show {file} --slot {named}" if named else f"kvaudit show {file}"
