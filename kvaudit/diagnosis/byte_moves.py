@@ -86,6 +86,8 @@ def _homes(view: ByteView) -> dict[int, int]:
         members = np.flatnonzero((channel.held != 0) & ~np.isin(channel.rows, asked))
         rows, homes = channel.rows[members], _homes_in(channel, channel.held[members])
         known = homes != NO_ROW
+        # A reserved slot is nobody's: what padding rows leave there has a rule of its own.
+        known &= view.evidence.names_slot(view.evidence.snapshot.slots[homes])
         found |= dict(zip(rows[known].tolist(), homes[known].tolist(), strict=True))
         asked = np.union1d(asked, rows)
     return found

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from kvaudit.core.severity import Severity
+from kvaudit.diagnosis.byte_moves import ByteMove, moved_bytes
 from kvaudit.diagnosis.content_moves import Move, MovedContent
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.failures import Failures
 from kvaudit.diagnosis.misplaced import misplaced_explanation, owner_of
+from kvaudit.diagnosis.misplaced_bytes import misplaced_bytes
 from kvaudit.diagnosis.record_view import RecordView
 from kvaudit.diagnosis.rule import Rule, at, counted
 
@@ -18,12 +20,18 @@ def explain(failures: Failures) -> list[Explanation]:
 
     Such a chain is right in itself (CASES.md T13): prompts that share a cache key, or a table row
     of another request. The requests of the finding read it; whose content it is stands beside.
+    Bytes alone are another sequence's where its stamps fit them.
     """
-    return [
+    records = [
         _explanation(view, moved)
         for view in failures.views
         for moved in view.moved
         if moved.move is Move.FOREIGN
+    ]
+    return records + [
+        misplaced_bytes(RULE, failures.byte_view, moved)
+        for moved in moved_bytes(failures.byte_view)
+        if moved.move is ByteMove.FOREIGN
     ]
 
 

@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 from kvaudit.constants import NO_EXPECTED_TOKEN, FailReason
 from kvaudit.core.fail_reason import RECORD_REASONS
 from kvaudit.core.severity import Severity
+from kvaudit.diagnosis.byte_moves import ByteMove, moved_bytes
 from kvaudit.diagnosis.byte_view import differing_at
 from kvaudit.diagnosis.content_homes import MAX_TOKEN
 from kvaudit.diagnosis.content_moves import Move, MovedContent
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.failures import Failures
 from kvaudit.diagnosis.misplaced import misplaced_explanation, owner_of
+from kvaudit.diagnosis.misplaced_bytes import misplaced_bytes
 from kvaudit.diagnosis.record_view import RecordView
 from kvaudit.diagnosis.rule import Rule, at, counted
 from kvaudit.kernels.hash.arrays import mixed, unmixed
@@ -29,13 +31,18 @@ def explain(failures: Failures) -> list[Explanation]:
     An earlier owner is a finished sequence, or one whose records are left on slots that nobody
     claims. Without one, a successor that is chained to the right record proves that this was there
     and was written over later. What is proved by neither is of no sequence in the dump, so its
-    writer is one of before; but whose it is stays open.
+    writer is one of before; but whose it is stays open. Bytes alone are an earlier owner's where
+    its stamps fit them.
     """
-    explanations = []
+    explanations = [
+        misplaced_bytes(RULE, failures.byte_view, moved)
+        for moved in moved_bytes(failures.byte_view)
+        if moved.move is ByteMove.EARLIER
+    ]
     for view in failures.views:
-        moved = [group for group in view.moved if group.move is Move.EARLIER]
-        explanations += [_of_an_owner(view, group) for group in moved]
-        known = np.concatenate([np.empty(0, dtype=np.int64), *(group.rows for group in moved)])
+        groups = [group for group in view.moved if group.move is Move.EARLIER]
+        explanations += [_of_an_owner(view, group) for group in groups]
+        known = np.concatenate([np.empty(0, dtype=np.int64), *(group.rows for group in groups)])
         explanations += _written_over(view, known)
     return explanations
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kvaudit.core.fail_reason import RECORD_REASONS
-from kvaudit.diagnosis.byte_view import differing_at
+from kvaudit.diagnosis.byte_view import ByteView, differing_at
 from kvaudit.diagnosis.content_moves import MovedContent
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.record_view import RecordView
@@ -46,7 +46,7 @@ def misplaced_explanation(
     )
 
 
-def owner_of(view: RecordView, row: int) -> str:
+def owner_of(view: RecordView | ByteView, row: int) -> str:
     """Who claims a row: `request A`, or `nobody`."""
     names = view.evidence.claims.request_ids_of(view.evidence.claims.of_rows(np.array([row])))
     return next((f"request {name}" for name in names if name is not None), "nobody")
