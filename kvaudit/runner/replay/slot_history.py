@@ -21,7 +21,6 @@ class SlotHistory:
         self, num_slots: int, *, start_step: int, known: Mapping[str, NDArray[np.bool_]]
     ) -> None:
         self.known = known
-        # A copy must not name a slot that it was never made of.
         self._written_step = np.full(num_slots, start_step, dtype=np.int64)
         self._seen_step = np.full(num_slots, start_step - 1, dtype=np.int64)
         self._is_bad = np.zeros(num_slots, dtype=np.bool_)
