@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from kvaudit.core.fail_reason import RECORD_REASONS
-from kvaudit.diagnosis.byte_view import ByteView, differing_at
+from kvaudit.diagnosis.byte_view import ByteView
 from kvaudit.diagnosis.content_moves import MovedContent
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.record_view import RecordView
+from kvaudit.diagnosis.row_sets import differing_at
 from kvaudit.diagnosis.rule import MAX_EXAMPLES, Rule
 
 
@@ -47,6 +48,8 @@ def misplaced_explanation(
 
 
 def owner_of(view: RecordView | ByteView, row: int) -> str:
-    """Who claims a row: `request A`, or `nobody`."""
-    names = view.evidence.claims.request_ids_of(view.evidence.claims.of_rows(np.array([row])))
-    return next((f"request {name}" for name in names if name is not None), "nobody")
+    """Who claims a row: `request A`, `a request without a name`, or `nobody`."""
+    claims = view.evidence.claims.of_rows(np.array([row]))
+    names = view.evidence.claims.request_ids_of(claims)
+    unnamed = "a request without a name" if len(claims) else "nobody"
+    return next((f"request {name}" for name in names if name is not None), unnamed)

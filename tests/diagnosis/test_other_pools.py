@@ -91,6 +91,7 @@ def test_a_plan_that_names_no_requests_still_has_rule_and_slot() -> None:
     pool = AuditedPool(snapshot=world.snapshot(), plans=(world.plan(names=False),))
     finding = finding_of(Dataset(pools=[pool]))
     assert (finding.rule, finding.slots, finding.request_ids) == ("KV203", [slot], [])
+    assert "of a request without a name was written over" in finding.summary
 
 
 def test_without_expectations_a_shifted_position_is_named_by_its_slot() -> None:
