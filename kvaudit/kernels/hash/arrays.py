@@ -42,4 +42,5 @@ def unlinked(
 def bits_set(words: NDArray[np.uint64]) -> NDArray[np.int64]:
     """How many bits of each word are set, shape [n], int64."""
     octets = np.ascontiguousarray(words).view(np.uint8).reshape(-1, words.itemsize)
-    return np.unpackbits(octets, axis=1).sum(axis=1, dtype=np.int64)
+    counts: NDArray[np.int64] = np.unpackbits(octets, axis=1).sum(axis=1, dtype=np.int64)
+    return counts
