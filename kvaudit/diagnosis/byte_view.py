@@ -18,6 +18,7 @@ from kvaudit.core.launch_tag import KvHalf
 from kvaudit.core.pool_content import PoolContent
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.record_view import RecordView
+from kvaudit.diagnosis.row_sets import differing_at, union_of
 from kvaudit.errors import InternalError
 from kvaudit.kernels.hash.arrays import bits_set
 
@@ -98,8 +99,7 @@ class ByteView:
         return found + list(self._combined_channels(misplaced).values())
 
     def _misplaced_rows(self) -> NDArray[np.int64]:
-        rows = [view.rows.rows[view.with_open(RECORD_REASONS)] for view in self.views]
-        return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *rows]))
+        return union_of([view.rows.rows[view.with_open(RECORD_REASONS)] for view in self.views])
 
     def _combined_channels(self, misplaced: NDArray[np.int64]) -> dict[str, Channel]:
         found: dict[str, Channel] = {}
@@ -146,8 +146,7 @@ class ByteView:
 
     def rows(self) -> NDArray[np.int64]:
         """Every row with an open difference, shape [n], int64, ascending."""
-        rows = [channel.rows for channel in self.channels()]
-        return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *rows]))
+        return union_of([channel.rows for channel in self.channels()])
 
     def sources_of(self, half: KvHalf) -> tuple[str, ...]:
         """The columns of a half's combined hash, in fold order."""
@@ -168,6 +167,11 @@ class ByteView:
         claimed = np.flatnonzero(claims.rows >= 0)[::-1]
         first[claims.rows[claimed]] = claimed
         return first
+
+    @cached_property
+    def claimed_rows(self) -> NDArray[np.int64]:
+        """Every row that anybody claims, shape [n], int64, ascending."""
+        return np.flatnonzero(self.first_claims >= 0)
 
     def runs(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Rows, shape [n], int64, in runs that follow one another in a sequence that claims them.
@@ -223,28 +227,3 @@ class ByteView:
             reasons=reasons,
             columns=differing_at(named, roots),
         )
-
-
-def differing_at(
-    columns: Mapping[str, NDArray[np.int64]], rows: NDArray[np.int64]
-) -> dict[str, NDArray[np.int64]]:
-    """Which of some rows, shape [n], int64, each column has among its own.
-
-    Args:
-        columns: rows of each column, int64, ascending.
-        rows: the rows, in any order.
-
-    Returns:
-        shape [k] each, int64; columns without any are left out.
-    """
-    found = {name: rows[among(rows, theirs)] for name, theirs in columns.items()}
-    return {name: here for name, here in found.items() if here.size}
-
-
-def among(rows: NDArray[np.int64], ascending: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which rows, shape [n], int64, are among many, shape [m], int64, ascending; shape [n], bool."""
-    if not ascending.size:
-        return np.zeros(rows.shape, dtype=np.bool_)
-    places = np.minimum(np.searchsorted(ascending, rows), len(ascending) - 1)
-    found: NDArray[np.bool_] = ascending[places] == rows
-    return found

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.core.severity import Severity
-from kvaudit.diagnosis.byte_view import ByteView, Channel, among
+from kvaudit.diagnosis.byte_view import ByteView, Channel
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.failures import Failures
+from kvaudit.diagnosis.row_sets import among
 from kvaudit.diagnosis.rule import MAX_EXAMPLES, Rule, at, counted
 
 RULE = Rule(id="KV301", name="bytes-changed", severity=Severity.ERROR)

@@ -11,7 +11,6 @@ from kvaudit.constants import NO_EXPECTED_TOKEN, FailReason
 from kvaudit.core.fail_reason import RECORD_REASONS
 from kvaudit.core.severity import Severity
 from kvaudit.diagnosis.byte_moves import ByteMove, moved_bytes
-from kvaudit.diagnosis.byte_view import differing_at
 from kvaudit.diagnosis.content_homes import MAX_TOKEN
 from kvaudit.diagnosis.content_moves import Move, MovedContent
 from kvaudit.diagnosis.explanation import Explanation
@@ -19,6 +18,7 @@ from kvaudit.diagnosis.failures import Failures
 from kvaudit.diagnosis.misplaced import misplaced_explanation, owner_of
 from kvaudit.diagnosis.misplaced_bytes import misplaced_bytes
 from kvaudit.diagnosis.record_view import RecordView
+from kvaudit.diagnosis.row_sets import differing_at
 from kvaudit.diagnosis.rule import Rule, at, counted
 from kvaudit.kernels.hash.arrays import mixed, unmixed
 

@@ -12,10 +12,11 @@ from kvaudit.core.finding import Finding
 from kvaudit.core.kv_column import KvColumn
 from kvaudit.core.severity import Severity
 from kvaudit.diagnosis.byte_rows import byte_rows
-from kvaudit.diagnosis.byte_view import ByteView, among
+from kvaudit.diagnosis.byte_view import ByteView
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.failures import Failures
 from kvaudit.diagnosis.nonfinite import knows, nonfinite_elements
+from kvaudit.diagnosis.row_sets import among, union_of
 from kvaudit.diagnosis.rule import MAX_EXAMPLES, Hits, Rule, and_more, at, counted
 
 RULE = Rule(id="KV306", name="nan-inf", severity=Severity.ERROR)
@@ -102,7 +103,7 @@ def explain(failures: Failures) -> list[Explanation]:
                 bad = nonfinite_elements(part.data, dtype).any(axis=1)
                 known = columns.get(part.column, part.rows[:0])
                 columns[part.column] = np.union1d(known, part.rows[bad])
-    rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *columns.values()]))
+    rows = union_of([*columns.values()])
     return [_explanation(view, run, columns) for run in view.runs(rows)]
 
 

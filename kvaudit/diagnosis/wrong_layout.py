@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -15,6 +16,7 @@ from kvaudit.diagnosis.byte_view import ByteView, Channel
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.failures import Failures
 from kvaudit.diagnosis.layouts import Layout, candidate_layouts
+from kvaudit.diagnosis.row_sets import among
 from kvaudit.diagnosis.rule import MAX_EXAMPLES, Rule, counted
 
 RULE = Rule(id="KV305", name="wrong-layout", severity=Severity.ERROR)
@@ -59,13 +61,20 @@ class _Reading:
         self._channel = channel
         self._others = _other_half(view, channel)
         # Differences are cut to the first: what lies behind the last is not known to be sound.
-        claimed = np.flatnonzero(view.first_claims[: channel.rows[-1] + 1] >= 0)
-        self._sound = np.setdiff1d(claimed, channel.rows)
+        num_known = int(np.searchsorted(view.claimed_rows, channel.rows[-1], side="right"))
+        self._claimed = view.claimed_rows[:num_known]
 
     @property
     def is_mostly_open(self) -> bool:
         """Whether so many rows differ that the others need not refute every layout."""
-        return len(self._channel.rows) >= max(_MIN_FITTING, len(self._sound))
+        num_sound = len(self._claimed) - len(self._channel.rows)
+        return len(self._channel.rows) >= max(_MIN_FITTING, num_sound)
+
+    @cached_property
+    def _sound(self) -> NDArray[np.int64]:
+        """Claimed rows that do not differ, shape [n], int64."""
+        sound: NDArray[np.int64] = self._claimed[~among(self._claimed, self._channel.rows)]
+        return sound
 
     def candidates(self) -> list[Layout]:
         """The layouts that the first rows speak for."""

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from kvaudit.core.fail_reason import RECORD_REASONS
 from kvaudit.core.severity import Severity
 from kvaudit.diagnosis.byte_rows import ByteRows, byte_rows
-from kvaudit.diagnosis.byte_view import REAL, ByteView, among
+from kvaudit.diagnosis.byte_view import REAL, ByteView
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.failures import Failures
+from kvaudit.diagnosis.row_sets import among
 from kvaudit.diagnosis.rule import MAX_EXAMPLES, Rule, at, counted
 from kvaudit.diagnosis.zero_content import ZeroRows, zero_rows
 
@@ -79,7 +80,7 @@ def _of_bytes(view: ByteView, part: ByteRows, zero: NDArray[np.int64]) -> list[E
         return []
     filled = _filled_bytes(part.data)
     limit = min(part.data.shape[1] - _MIN_ZERO_BYTES, _longest_sound(view, part) - 1)
-    cut = (filled > 0) & (filled <= limit) & ~np.isin(part.rows, zero)
+    cut = (filled > 0) & (filled <= limit) & ~among(part.rows, zero)
     found = []
     for run in view.runs(part.rows[cut]):
         first = int(filled[np.flatnonzero(part.rows == run[0])[0]])
@@ -95,8 +96,7 @@ def _filled_bytes(data: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 def _longest_sound(view: ByteView, part: ByteRows) -> int:
     """The most bytes that any of the first sound rows of a column fills; all where there is none."""
-    claimed = np.unique(view.evidence.claims.rows)
-    sound = np.setdiff1d(claimed[claimed >= 0], view.rows())[:_SOUND_ROWS]
+    sound = view.claimed_rows[~among(view.claimed_rows, view.rows())][:_SOUND_ROWS]
     data = view.content.kv_bytes(part.column, sound)
     if part.data is None or data is None or not sound.size:
         return view.evidence.snapshot.kv[part.column].read_bytes
