@@ -60,3 +60,16 @@ def on_torch_stream(device: torch.device) -> Iterator[None]:
     stream = cuda.external_stream(torch.cuda.current_stream(device).cuda_stream)
     with cuda_errors_translated(), cuda.gpus[device.index or 0], on_stream(stream):
         yield
+
+
+@contextmanager
+def frees_deferred(device: torch.device) -> Iterator[None]:
+    """No memory of numba-cuda's is freed on a CUDA device in this context.
+
+    A free by the thread that captures a graph ends the capture, and what Python collects meanwhile
+    may be an array of anyone's.
+    """
+    from kvaudit.kernels.cuda_module import cuda
+
+    with cuda.gpus[device.index or 0], cuda.defer_cleanup():
+        yield

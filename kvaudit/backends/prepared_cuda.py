@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kvaudit.backends.cuda_errors import cuda_errors_translated
 from kvaudit.backends.launch_binding import Enqueue
-from kvaudit.backends.launch_kernels import on_torch_stream
+from kvaudit.backends.launch_kernels import frees_deferred, on_torch_stream
 from kvaudit.backends.torch_module import torch
 
 
@@ -41,7 +41,7 @@ class RecordedKernels:
         with cuda_errors_translated(), torch.cuda.device(self._device):
             if torch.cuda.is_current_stream_capturing():
                 # A graph cannot be launched into another.
-                with on_torch_stream(self._device):
+                with frees_deferred(self._device), on_torch_stream(self._device):
                     self._enqueue()
             else:
                 self._graph.replay()
@@ -56,5 +56,10 @@ class RecordedKernels:
         stream = torch.cuda.Stream(self._device)
         # Other threads of an engine may go on allocating meanwhile.
         recording = torch.cuda.graph(self._graph, stream=stream, capture_error_mode="thread_local")
-        with cuda_errors_translated(), recording, on_torch_stream(self._device):
+        with (
+            cuda_errors_translated(),
+            frees_deferred(self._device),
+            recording,
+            on_torch_stream(self._device),
+        ):
             self._enqueue()

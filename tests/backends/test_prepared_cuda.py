@@ -12,10 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from kvaudit.backends import launch
+from kvaudit.backends.prepared_cuda import RecordedKernels
 from tests.helpers.lanes import IN_SIMULATOR
 from tests.helpers.torch_launches import (
     LAUNCHES,
@@ -197,3 +199,20 @@ def test_a_fresh_process_captures_kernels_that_it_compiled_or_read_from_disk(
         )
         assert done.returncode == 0, done.stderr
     assert list(tmp_path.rglob("*.nbi"))
+
+
+def test_memory_that_numba_is_given_back_meanwhile_ends_no_recording() -> None:
+    from numba import cuda
+
+    # More than numba keeps for later: it frees them where the last one is dropped.
+    dropped = [[cuda.device_array(1, dtype=np.int32) for _ in range(64)] for _ in range(2)]
+    counter = torch.zeros(1, dtype=torch.int64, device="cuda")
+
+    def enqueue() -> None:
+        dropped.pop().clear()
+        counter.add_(1)
+
+    recorded = RecordedKernels(enqueue, counter.device)
+    before = int(counter)
+    recorded()
+    assert int(counter) == before + 1
