@@ -133,7 +133,8 @@ class BytesPass:
         for name, column in self.snapshot.stamped.items():
             if not self._selected(name):
                 continue
-            if not _any_value(column.read()):
+            # As with records: only a row can be zero.
+            if self.snapshot.num_rows and not _any_value(column.read()):
                 result.zero_stamps.append(name)
             elif self._has_content(name):
                 stamped.add(name)

@@ -136,7 +136,10 @@ class RecordsPass:
         """Judge the tags that read one canary column, each with its sources."""
         column = self.snapshot.canary.get(name)
         records = None if column is None else self.space.records(column)
-        stamped = records is not None and self.space.holds_records(records)
+        # A column without a row says of nothing that it was never stamped: its slots are absent.
+        stamped = records is not None and (
+            not self.snapshot.num_rows or self.space.holds_records(records)
+        )
         if records is not None and not stamped:
             result.unstamped_columns.append(canary_name(name))
         for tag, source_indices in by_tag.items():

@@ -115,6 +115,21 @@ def test_stamps_that_are_zero_throughout_were_never_written(run) -> None:
     assert report.findings[0].evidence["columns"] == ["stamped.v.1"]
 
 
+@pytest.mark.parametrize("canary", [("k.head", "k.tail"), ()])
+@pytest.mark.parametrize("digests_only", [False, True])
+def test_a_snapshot_without_a_row_lacks_its_slots_and_is_not_taken_for_unstamped(
+    run, canary: tuple[str, ...], digests_only
+) -> None:
+    world = fixture_f(stamps=EVERY, canary=canary)
+    report = run(world.dataset(snapshot=world.snapshot(slots=[], digests_only=digests_only)))
+    assert report.verdict is Verdict.INCOMPLETE
+    families = report.coverage.families
+    assert (families[Family.BYTES].planned, families[Family.BYTES].checked) == (32, 0)
+    if canary:
+        assert families[Family.RECORDS].details["not_in_snapshot"] == 16
+        assert families[Family.RECORDS].checked == 0
+
+
 def test_a_combined_hash_that_lacks_a_column_is_not_covered_and_no_error(run) -> None:
     world = fixture_f(mode=ALL, stamped_columns=("kv.k.0", "kv.k.1"), canary=("k.tail",))
     corruptions.flip_bit(world, "kv.k.0", 7)
