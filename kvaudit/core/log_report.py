@@ -77,11 +77,13 @@ class LoggedSlot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedCause:
-    """A root with what follows from it, and how far its lines go.
+    """Roots of one footprint with what follows from them, and how far their lines go.
+
+    Where hashes prove something of a root it stands alone.
 
     Fields:
-        root: the slot.
-        consequences: slots of which only the chain failed, and whose expected hash is that of the
+        roots: slots of one pool, in the log's order.
+        consequences: slots of which only the chain failed, and whose expected hash is that of a
             root's own record.
         says: what the lines say.
         proved: what follows from the hashes that are printed.
@@ -90,7 +92,7 @@ class LoggedCause:
         settled_by: what a dump adds that tells it.
     """
 
-    root: LoggedSlot
+    roots: Sequence[LoggedSlot]
     consequences: Sequence[LoggedSlot] = ()
     says: str
     proved: Sequence[str] = ()
@@ -98,10 +100,15 @@ class LoggedCause:
     open: str
     settled_by: str
 
+    @property
+    def num_rows(self) -> int:
+        """Rows printed of the roots and of what follows from them."""
+        return sum(slot.num_rows for slot in (*self.roots, *self.consequences))
+
     def to_dict(self) -> dict[str, Any]:
         """The cause as JSON values."""
         return {
-            "root": self.root.to_dict(),
+            "roots": [slot.to_dict() for slot in self.roots],
             "consequences": [slot.to_dict() for slot in self.consequences],
             "says": self.says,
             "proved": list(self.proved),
@@ -135,7 +142,7 @@ class LogReport:
     Fields:
         num_rows: violations printed.
         num_ungrouped: those of them past what is kept in memory.
-        causes: roots, most rows first.
+        causes: earliest step first, then most rows first; what may only follow from others last.
         not_checked: coverage that was lost.
         notes: what else the log says of its canary.
         lines: lines of the canary that are no violations, counted by kind.

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from kvaudit.constants import FailReason
 from kvaudit.core.engine_log import LogEvent, LoggedViolation
 from kvaudit.core.log_report import LoggedCause, LoggedSlot, LogReport
 from kvaudit.diagnosis.log_coverage import LogCoverage
-from kvaudit.diagnosis.log_footprints import footprint_of
+from kvaudit.diagnosis.log_footprints import UNLINKED, Footprint, footprint_of
 from kvaudit.diagnosis.log_groups import ViolationGroups, roots
 from kvaudit.diagnosis.log_proofs import proofs_of
 
@@ -31,8 +30,7 @@ def explain_log(events: Iterable[LogEvent]) -> LogReport:
         coverage.add(event)
         if isinstance(event, LoggedViolation):
             groups.add(event)
-    causes = [_cause(root, behind) for root, behind in roots(groups.slots())]
-    causes.sort(key=_rank)
+    causes = sorted(_causes(groups.slots()), key=_rank)
     return LogReport(
         num_rows=groups.num_rows,
         num_ungrouped=groups.num_ungrouped,
@@ -44,14 +42,25 @@ def explain_log(events: Iterable[LogEvent]) -> LogReport:
     )
 
 
-def _cause(root: LoggedSlot, consequences: Sequence[LoggedSlot]) -> LoggedCause:
-    footprint = footprint_of(root, has_consequence=bool(consequences))
-    proofs = proofs_of(root, consequences)
+def _causes(slots: Sequence[LoggedSlot]) -> list[LoggedCause]:
+    """The roots by what their lines say; one of which something is proved stands alone."""
+    alike: dict[tuple[str, Footprint, int | None], list[tuple[LoggedSlot, list[LoggedSlot]]]] = {}
+    for number, (root, behind) in enumerate(roots(slots)):
+        footprint = footprint_of(root, has_consequence=bool(behind))
+        alone = number if proofs_of(root, behind) else None
+        alike.setdefault((root.pool_kind, footprint, alone), []).append((root, behind))
+    return [_cause(footprint, group) for (_, footprint, _), group in alike.items()]
+
+
+def _cause(
+    footprint: Footprint, group: Sequence[tuple[LoggedSlot, Sequence[LoggedSlot]]]
+) -> LoggedCause:
+    proofs = proofs_of(*group[0])
     proved = [proof.rule for proof in proofs if proof.rule]
     excluded = {proof.rules_out for proof in proofs}
     return LoggedCause(
-        root=root,
-        consequences=consequences,
+        roots=[root for root, _ in group],
+        consequences=[slot for _, behind in group for slot in behind],
         says=footprint.says,
         proved=[proof.text for proof in proofs],
         candidates=[
@@ -63,23 +72,18 @@ def _cause(root: LoggedSlot, consequences: Sequence[LoggedSlot]) -> LoggedCause:
 
 
 def _rank(cause: LoggedCause) -> tuple[bool, int, int, str, int, int]:
-    """What proves something or has consequences first; lone broken chains follow from something."""
-    root = cause.root
-    is_lone_chain = (
-        root.reasons == FailReason.VERIFY_CHAIN_HASH_MISMATCH
-        and not cause.consequences
-        and not cause.proved
-    )
-    rows = root.num_rows + sum(slot.num_rows for slot in cause.consequences)
-    first_step = 0 if root.first_step is None else root.first_step
-    return (is_lone_chain, first_step, -rows, root.pool_kind, root.slot, root.position)
+    """Lone broken chains last, since they may follow from something; then by step and by rows."""
+    root = cause.roots[0]
+    is_lone_chain = cause.says == UNLINKED.says and not cause.proved
+    first_step = min((slot.first_step or 0 for slot in cause.roots), default=0)
+    return (is_lone_chain, first_step, -cause.num_rows, root.pool_kind, root.slot, root.position)
 
 
 def _next_steps(causes: Sequence[LoggedCause]) -> list[str]:
     """What to dump, and the calls on the dump."""
     if not causes:
         return [_DUMP, "kvaudit verify DUMP"]
-    kinds = sorted({cause.root.pool_kind for cause in causes})
+    kinds = sorted({cause.roots[0].pool_kind for cause in causes})
     return [_DUMP_NOW, "kvaudit verify DUMP", *(_call(kind, causes) for kind in kinds)]
 
 
@@ -87,9 +91,10 @@ def _call(pool_kind: str, causes: Sequence[LoggedCause]) -> str:
     """The call that shows a pool's slots, each root with what follows from it."""
     slots: dict[int, None] = {}
     for cause in causes:
-        if cause.root.pool_kind == pool_kind:
-            for slot in (cause.root, *cause.consequences):
+        if cause.roots[0].pool_kind == pool_kind:
+            for slot in (*cause.roots, *cause.consequences):
                 slots[slot.slot] = None
-    named = ",".join([str(slot) for slot in slots if slot >= 0][:_MAX_CALL_SLOTS])
+    chosen = sorted([slot for slot in slots if slot >= 0][:_MAX_CALL_SLOTS])
+    named = ",".join(map(str, chosen))
     file = "SWA_SNAPSHOT" if pool_kind == "SWA" else "SNAPSHOT"
     return f"kvaudit show {file} --slot {named}" if named else f"kvaudit show {file}"

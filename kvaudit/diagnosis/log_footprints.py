@@ -75,7 +75,7 @@ _OVERWRITTEN: Final = Footprint(
     open="who wrote it: another live request (alias) or one that was gone (late writer)",
     settled_by="the slots of all live requests and the allocator's owners",
 )
-_UNLINKED: Final = Footprint(
+UNLINKED: Final = Footprint(
     says="the chain breaks between this slot and the one before it, and nothing else differs",
     candidates=("KV202", "KV103", "KV208", "KV203"),
     open="which of the two is wrong: a foreign suffix begins here, the record before it changed, the "
@@ -118,4 +118,4 @@ def _of_record(root: LoggedSlot, *, has_consequence: bool) -> Footprint:
         return _OTHER_RECORD if reasons & _CHAIN else _SHIFTED
     if has_consequence or (reasons & _CHAIN and reasons & _TOKEN):
         return _OVERWRITTEN
-    return _UNLINKED if reasons & _CHAIN else _FOREIGN_TOKEN
+    return UNLINKED if reasons & _CHAIN else _FOREIGN_TOKEN

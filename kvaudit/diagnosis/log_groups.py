@@ -96,14 +96,14 @@ def roots(slots: Sequence[LoggedSlot]) -> list[tuple[LoggedSlot, list[LoggedSlot
     """Each root with the slots that follow from it, in the log's order.
 
     A slot follows from another where nothing but its chain failed, and the hash that was expected
-    is the link of the very record that the other holds: 64 bits that cannot agree by chance.
+    is the link of the very record that the other holds: 64 bits that cannot agree by chance. Where
+    several slots hold that record and none is the one before, it stays a root.
     """
-    by_link = {
-        (slot.pool_kind, link): index
-        for index, slot in enumerate(slots)
-        if (link := _link(slot)) is not None
-    }
-    parents = {index: _parent(index, slot, by_link) for index, slot in enumerate(slots)}
+    by_link: dict[tuple[str, int], list[int]] = {}
+    for index, slot in enumerate(slots):
+        if (link := _link(slot)) is not None:
+            by_link.setdefault((slot.pool_kind, link), []).append(index)
+    parents = {index: _parent(index, slots, by_link) for index in range(len(slots))}
     found: dict[int, list[LoggedSlot]] = {}
     for index, slot in enumerate(slots):
         top = _top(index, parents)
@@ -113,14 +113,22 @@ def roots(slots: Sequence[LoggedSlot]) -> list[tuple[LoggedSlot, list[LoggedSlot
     return [(slots[index], followers) for index, followers in found.items()]
 
 
-def _parent(index: int, slot: LoggedSlot, by_link: Mapping[tuple[str, int], int]) -> int | None:
+def _parent(
+    index: int, slots: Sequence[LoggedSlot], by_link: Mapping[tuple[str, int], Sequence[int]]
+) -> int | None:
+    slot = slots[index]
     if slot.reasons != FailReason.VERIFY_CHAIN_HASH_MISMATCH:
         return None
-    for expected in slot.expected_hashes:
-        parent = by_link.get((slot.pool_kind, expected))
-        if parent is not None and parent != index:
-            return parent
-    return None
+    holders = [
+        holder
+        for expected in slot.expected_hashes
+        for holder in by_link.get((slot.pool_kind, expected), ())[:MAX_VALUES]
+        if holder != index
+    ]
+    # One record in several slots: only a neighbour on the page is surely the predecessor.
+    before = [holder for holder in holders if slots[holder].slot == slot.slot - 1]
+    chosen = before if len(holders) > 1 else holders
+    return chosen[0] if len(chosen) == 1 else None
 
 
 def _top(index: int, parents: Mapping[int, int | None]) -> int:

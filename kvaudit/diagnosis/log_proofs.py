@@ -18,6 +18,7 @@ _MAX_HASH_BITS: Final = 3
 _MAX_BITS: Final = (_MAX_HASH_BITS, 1, 1)
 
 FLIP_RULE: Final = "KV208"
+_ON_ALL_RANKS: Final = "it is the same on several ranks, which have memories of their own: no fault of a memory did that"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +50,14 @@ def proofs_of(root: LoggedSlot, consequences: Sequence[LoggedSlot]) -> list[Proo
         return []
     solved = next(iter(_originals(root, consequences)), None)
     if solved is not None:
-        return [_changed(_Record(root.chain_hash, root.token, root.position), solved)]
-    if root.reasons & FailReason.VERIFY_CHAIN_HASH_MISMATCH:
-        return list(_near_hash(root))
-    return []
+        proofs = [_changed(_Record(root.chain_hash, root.token, root.position), solved)]
+    elif root.reasons & FailReason.VERIFY_CHAIN_HASH_MISMATCH:
+        proofs = list(_near_hash(root))
+    else:
+        return []
+    if any(proof.rule == FLIP_RULE for proof in proofs) and len(root.ranks) > 1:
+        proofs.append(Proof(text=_ON_ALL_RANKS))
+    return proofs
 
 
 def _originals(root: LoggedSlot, consequences: Sequence[LoggedSlot]) -> Iterator[_Record]:

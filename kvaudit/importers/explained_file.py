@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
+from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from kvaudit.core.log_report import LogReport
@@ -33,7 +34,7 @@ def explain_path(path: str) -> SavedReport | LogReport:
         FileUnreadable: it is missing, a folder, or may not be read.
         SchemaMismatch: it is neither a report nor a log of a canary.
     """
-    with _read_errors_translated(path), open(path, "rb") as stream:  # noqa: PTH123 - `a//b` stays
+    with _read_errors_translated(path), Path(path).open("rb") as stream:
         return explain_stream(stream, path=path)
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 CHUNK_BYTES: Final = 1 << 22
 # A line past this is cut: no line of a canary comes near it.
-MAX_LINE_BYTES: Final = 1 << 16
+MAX_LINE_BYTES: Final = 1 << 14
 
 
 def whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:

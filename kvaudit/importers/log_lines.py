@@ -32,10 +32,8 @@ _PATTERNS: Final[Mapping[LogLineKind, re.Pattern[str]]] = {
         r"supported:\[(?P<supported>[^\]]{0,2000})\]"
     ),
     LogLineKind.INSTALLED: re.compile(
-        r"install_canary:disaggregation_mode=(?P<disaggregation_mode>.{1,40}?)"
-        r"config=(?P<config>.{1,4000}?)perturb_config=.{1,4000}?"
-        rf"swa_window_size=(?P<swa_window_size>-?{_NUMBER})"
-        rf"speculative_num_steps=(?P<speculative_num_steps>-?{_NUMBER})"
+        r"install_canary:disaggregation_mode=(?P<disaggregation_mode>[^=]{1,40})config="
+        rf"(?P<config>.{{0,8000}})speculative_num_steps=(?P<speculative_num_steps>-?{_NUMBER})"
     ),
     LogLineKind.ATTACHED: re.compile(
         r"attach_canary_buffers:pool=(?P<pool>.{1,400}?)attacher=(?P<attacher>.{1,400}?)"
@@ -47,13 +45,15 @@ _PATTERNS: Final[Mapping[LogLineKind, re.Pattern[str]]] = {
         r"kv_canary_?swa_divergence[=:](?P<document>\{[^{}]{0,2000}\})"
     ),
 }
+# No line of a canary is longer without its white space.
+_MAX_CHARS: Final = 1 << 14
 _RING_CAPACITY: Final = re.compile(rf"ring_capacity=(?P<capacity>{_NUMBER})")
 
 
 def line_facts(squeezed: str) -> tuple[LogLineKind, dict[str, int | str]] | None:
     """Which line a text without white space is, and what it says; None while it is incomplete."""
     for kind, pattern in _PATTERNS.items():
-        if found := pattern.search(squeezed):
+        if found := pattern.search(squeezed, 0, _MAX_CHARS):
             return kind, _facts(kind, found.groupdict())
     return None
 
@@ -71,7 +71,7 @@ def _document(text: str) -> dict[str, int | str]:
     """The whole numbers of a JSON document; none of one that is damaged."""
     try:
         document = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return {name: value for name, value in document.items() if type(value) is int}
 

@@ -67,6 +67,6 @@ def _text(value: object) -> str:
 
 
 def _whole(value: object) -> int:
-    if type(value) is not int:
-        raise TypeError(f"{value!r:.40} is no whole number")
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise TypeError(f"{value!r:.40} is no count")
     return value

@@ -7,16 +7,18 @@ from typing import Final
 
 from rich.text import Text
 
+from kvaudit.constants import FailReason
 from kvaudit.core.fail_reason import reason_labels
 from kvaudit.core.log_report import LoggedCause, LoggedSlot, LogNote, LogReport
 from kvaudit.core.rule_text import RuleText
-from kvaudit.render.labels import count_label, listed, ranges_label
+from kvaudit.render.labels import count_label, listed, named, ranges_label
 from kvaudit.render.lines import aligned, heading, line
 from kvaudit.render.printable import printable
 
-# Roots in full: with their facts they fill a screen. They come ranked.
+# Causes in full: with their facts they fill a screen. They come ranked.
 MAX_CAUSES: Final = 6
 MAX_RANGES: Final = 8
+MAX_HELD: Final = 3
 
 
 def log_lines(report: LogReport, rules: Mapping[str, RuleText]) -> list[Text]:
@@ -38,33 +40,54 @@ def log_lines(report: LogReport, rules: Mapping[str, RuleText]) -> list[Text]:
 def _headline(report: LogReport) -> str:
     if not report.num_rows:
         return "no violation is printed: that says nothing of what the canary does not check"
-    roots = count_label(len(report.causes), "root")
+    num_roots, num_groups = sum(len(cause.roots) for cause in report.causes), len(report.causes)
+    roots = count_label(num_roots, "root")
+    groups = f" in {count_label(num_groups, 'group')}" if num_groups < num_roots else ""
     ungrouped = f", {report.num_ungrouped:,} of them left out" if report.num_ungrouped else ""
-    return f"{count_label(report.num_rows, 'row')} printed{ungrouped}: {roots}"
+    return f"{count_label(report.num_rows, 'row')} printed{ungrouped}: {roots}{groups}"
 
 
 def _cause(cause: LoggedCause, rules: Mapping[str, RuleText]) -> list[Text]:
-    root = cause.root
-    first = f"{_slot_label(root)}: {' + '.join(reason_labels(root.reasons)) or 'no reason'}"
-    behind = ranges_label((slot.slot for slot in cause.consequences), most=MAX_RANGES)
     facts = [
         ("says", cause.says),
-        ("holds", _held(root)),
+        *_contents(cause.roots),
         ("rows", " · ".join(_rows(cause))),
-        ("follows", f"slots {behind}: chained to it" if behind else ""),
+        ("follow", _slots(cause.consequences)),
         *(("proved", text) for text in cause.proved),
         ("could be", ", ".join(_named(rule, rules) for rule in cause.candidates)),
         ("cannot tell", cause.open),
         ("settled by", cause.settled_by),
     ]
     return [
-        line((printable(first), "bold red")),
+        line((printable(_title(cause)), "bold red")),
         *aligned([(name, printable(text)) for name, text in facts if text]),
     ]
 
 
-def _slot_label(root: LoggedSlot) -> str:
-    return f"window slot {root.slot}" if root.pool_kind == "SWA" else f"slot {root.slot}"
+def _title(cause: LoggedCause) -> str:
+    reasons = FailReason(0)
+    for root in cause.roots:
+        reasons |= root.reasons
+    return f"{_slots(cause.roots)}: {' + '.join(reason_labels(reasons)) or 'no reason'}"
+
+
+def _slots(slots: Sequence[LoggedSlot]) -> str:
+    """`slot 4`, `window slots 4-5,9 (3 slots)`; "" of none."""
+    numbers = sorted({slot.slot for slot in slots})
+    if not numbers:
+        return ""
+    pool = "window " if slots[0].pool_kind == "SWA" else ""
+    if len(numbers) == 1:
+        return f"{pool}slot {numbers[0]}"
+    return f"{pool}slots {ranges_label(numbers, most=MAX_RANGES)} ({len(numbers):,} slots)"
+
+
+def _contents(roots: Sequence[LoggedSlot]) -> Iterator[tuple[str, str]]:
+    """A line for each of the first."""
+    for number, root in enumerate(roots[:MAX_HELD]):
+        held = _held(root)
+        name = "" if number else "holds"
+        yield name, held if len(roots) == 1 else f"slot {root.slot}: {held}"
 
 
 def _held(root: LoggedSlot) -> str:
@@ -81,26 +104,29 @@ def _held(root: LoggedSlot) -> str:
 
 def _rows(cause: LoggedCause) -> Iterator[str]:
     """How often the same was printed, where, and when."""
-    root = cause.root
-    yield f"{root.num_rows:,} of {listed(root.tags)}"
-    if root.ranks:
-        yield f"ranks {listed(root.ranks)}"
-    if root.first_step is not None:
-        until = f"-{root.last_step}" if root.last_step != root.first_step else ""
-        yield f"read at step {root.first_step}{until}, which is later than the fault"
+    roots = cause.roots
+    count = sum(root.num_rows for root in roots)
+    yield f"{count:,} of {listed(list(dict.fromkeys(tag for root in roots for tag in root.tags)))}"
+    ranks = list(dict.fromkeys(rank for root in roots for rank in root.ranks))
+    if ranks:
+        yield named("rank", ranks)
+    steps = [
+        step for root in roots for step in (root.first_step, root.last_step) if step is not None
+    ]
+    if steps:
+        until = f"-{max(steps)}" if max(steps) != min(steps) else ""
+        yield f"read at step {min(steps)}{until}, which is later than the fault"
 
 
 def _rest(causes: Sequence[LoggedCause]) -> list[Text]:
+    """Where there are too many to show: the roots of each pool."""
     if not causes:
         return []
-    by_kind: dict[str, list[int]] = {}
+    by_kind: dict[str, list[LoggedSlot]] = {}
     for cause in causes:
-        by_kind.setdefault(cause.root.pool_kind, []).append(cause.root.slot)
-    slots = "; ".join(
-        f"{'window slots' if kind == 'SWA' else 'slots'} {ranges_label(slots, most=MAX_RANGES)}"
-        for kind, slots in by_kind.items()
-    )
-    return [line(f"and {count_label(len(causes), 'more root', 'more roots')}: {slots}")]
+        by_kind.setdefault(cause.roots[0].pool_kind, []).extend(cause.roots)
+    slots = "; ".join(map(_slots, by_kind.values()))
+    return [line(f"and {count_label(len(causes), 'more cause')}: {slots}")]
 
 
 def _notes(title: str, notes: Sequence[LogNote], rules: Mapping[str, RuleText]) -> list[Text]:

@@ -57,7 +57,7 @@ def test_a_log_as_json_is_one_document(tmp_path: Path, capsys: pytest.CaptureFix
     assert run(["explain", str(path), "--format", "json"]) == ExitCode.CLEAN
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "kvaudit.log/1"
-    assert document["causes"][0]["root"]["slot"] == 4
+    assert document["causes"][0]["roots"][0]["slot"] == 4
 
 
 def test_a_saved_report_is_shown_again_with_its_rules(

@@ -18,7 +18,7 @@ def test_a_report_is_one_json_document_with_hashes_as_labels() -> None:
         tags=["HEAD_K_FULL"],
         num_rows=2,
     )
-    cause = LoggedCause(root=root, says="a", candidates=["KV101"], open="b", settled_by="c")
+    cause = LoggedCause(roots=[root], says="a", candidates=["KV101"], open="b", settled_by="c")
     report = LogReport(
         num_rows=2,
         num_ungrouped=0,
@@ -30,7 +30,7 @@ def test_a_report_is_one_json_document_with_hashes_as_labels() -> None:
     )
     document = json.loads(json.dumps(report.to_dict()))
     assert document["schema"] == "kvaudit.log/1"
-    assert document["causes"][0]["root"]["chain_hash"] == "0x00000000000000ab"
-    assert document["causes"][0]["root"]["expected_chain_hashes"] == ["0x0000000000000001"]
-    assert document["causes"][0]["root"]["reasons"] == ["verify_chain_hash"]
+    assert document["causes"][0]["roots"][0]["chain_hash"] == "0x00000000000000ab"
+    assert document["causes"][0]["roots"][0]["expected_chain_hashes"] == ["0x0000000000000001"]
+    assert document["causes"][0]["roots"][0]["reasons"] == ["verify_chain_hash"]
     assert document["not_checked"] == [{"rule": "KV002", "text": "one step"}]

@@ -61,6 +61,20 @@ def test_what_the_hash_does_not_prove_is_a_root_of_its_own(change: dict[str, obj
     assert len(roots(_slots([ALIAS[0], replace(ALIAS[1], **change)]))) == 2
 
 
+def test_a_record_in_several_failing_slots_is_a_root_of_its_neighbour_alone() -> None:
+    """Slot 4 holds slot 8's record, and slot 8 fails too, by what happened to slot 7."""
+    records = {**RECORDS, 4: RECORDS[8], 7: (22, 1, 5)}
+    found = roots(_slots(_violations(records)))
+    assert [(root.slot, [slot.slot for slot in behind]) for root, behind in found] == [
+        (4, [5]),
+        (7, [8]),
+    ]
+    far = [
+        slot if slot.slot != 5 else replace(slot, slot=50) for slot in _slots(_violations(records))
+    ]
+    assert sorted(root.slot for root, _ in roots(far)) == [4, 7, 50]
+
+
 def test_followers_of_followers_belong_to_the_first() -> None:
     records = {**RECORDS, 3: (12, 1, 5), 4: (13, 2, 6)}
     found = roots(_slots(_violations(records)))

@@ -63,6 +63,18 @@ def test_the_last_slot_of_a_chain_proves_by_its_own_hash_alone() -> None:
     assert _proofs(9, (token, position, prev_hash ^ 0xFF)) == []
 
 
+def test_a_flip_that_is_the_same_on_several_ranks_is_no_fault_of_a_memory() -> None:
+    ring = rows({**RECORDS, 7: (TOKEN, POSITION, HASH ^ 8)})
+    text = log_of(ring, prefix="[TP0] ") + log_of(ring, prefix="[TP1] ")
+    groups = ViolationGroups()
+    for row in read_engine_log([text.encode()]):
+        groups.add(row)
+    [(root, behind)] = roots(groups.slots())
+    [flip, shared] = proofs_of(root, behind)
+    assert flip.rule == "KV208"
+    assert "several ranks" in shared.text
+
+
 def test_a_wrong_token_that_was_chained_proves_nothing() -> None:
     from tests.helpers.engine_logs import chain
 

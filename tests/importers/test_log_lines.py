@@ -21,7 +21,7 @@ def test_every_other_line_is_told_by_its_words() -> None:
         (2, {"total": 70000, "capacity": 65536}),
         (3, {"tags": "HEAD_K_FULL,TAIL_K_FULL", "step": 200}),
         (4, {"pool_class": "MLATokenToKVPool", "supported": "'MHA','SWA'"}),
-        (5, {"disaggregation_mode": "decode", "ring_capacity": 1024, "swa_window_size": 0}),
+        (5, {"disaggregation_mode": "decode", "ring_capacity": 1024, "speculative_num_steps": 0}),
         (6, {"pool": "MHATokenToKVPool", "read_bytes": 256, "token_offset": 0}),
         (7, {"forward_ct": 12, "swa_full_idx_divergence": 5}),
         (8, {"swa_full_idx_divergence": 3}),
@@ -39,5 +39,7 @@ def test_an_incomplete_line_is_none(text: str) -> None:
     assert line_facts(text) is None
 
 
-def test_a_damaged_document_says_nothing() -> None:
-    assert line_facts("kv_canary_swa_divergence={x}") == (LogLineKind.SWA_DIVERGENCE, {})
+@pytest.mark.parametrize("document", ["{x}", '{"x":' + "[" * 1900 + "}"])
+def test_a_damaged_document_says_nothing(document: str) -> None:
+    found = line_facts(f"kv_canary_swa_divergence={document}")
+    assert found == (LogLineKind.SWA_DIVERGENCE, {})

@@ -48,6 +48,7 @@ def test_a_report_is_read_in_short() -> None:
         pytest.param({"findings": [{}]}, id="empty finding"),
         pytest.param({"findings": 3}, id="no list"),
         pytest.param({"exit_code": True}, id="no number"),
+        pytest.param({"exit_code": 10**400}, id="no such number"),
     ],
 )
 def test_what_is_no_whole_report_is_refused(change: dict[str, object]) -> None:

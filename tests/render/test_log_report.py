@@ -26,8 +26,8 @@ def test_a_root_says_what_is_proved_what_it_could_be_and_what_nobody_can_tell() 
         "slot 7: verify_chain_hash\n"
         "  says         the record differs, and the one behind it was chained to what stood here before\n"
         "  holds        stored position 1, token 22\n"
-        "  rows         1 of HEAD_K_FULL · ranks TP1 · read at step 7, which is later than the fault\n"
-        "  follows      slots 8: chained to it\n"
+        "  rows         1 of HEAD_K_FULL · rank TP1 · read at step 7, which is later than the fault\n"
+        "  follow       slot 8\n"
         "  proved       it was written as token 22 at position 1, which the slot behind it proves; "
         "1 bit of its prev_hash turned over afterwards\n"
         "  could be     KV208 canary-bit-flip, KV203 late-writer, KV101 slot-alias\n"
@@ -55,14 +55,27 @@ def test_a_quiet_log_is_no_clean_one() -> None:
     assert _text(OTHER_LINES).startswith("no violation is printed: that says nothing of")
 
 
-def test_past_a_screen_roots_are_listed_by_pool() -> None:
+def test_slots_with_the_same_lines_are_one_group_of_a_pool() -> None:
+    shifted = rows({**RECORDS, 8: (23, 5, RECORDS[8][2])})[:1]
     text = "".join(
-        log_of(FLIPPED[:1]).replace("slot_idx=7", f"slot_idx={slot}") for slot in range(100, 120)
+        log_of(shifted).replace("slot_idx=8", f"slot_idx={slot}") for slot in range(100, 120)
     )
-    assert "and 14 more roots: slots 106-119" in _text(text)
+    assert (
+        "20 rows printed: 20 roots in 1 group\n\nslots 100-119 (20 slots): verify_position\n"
+        in (_text(text))
+    )
     window = text.replace("HEAD_K_FULL", "HEAD_K_SWA").replace("head_k_full", "head_k_swa")
-    assert "and 14 more roots: window slots 106-119" in _text(window)
-    assert "\nwindow slot 100: " in _text(window)
+    assert "\nwindow slots 100-119 (20 slots): " in _text(window)
+
+
+def test_past_a_screen_causes_are_counted_and_their_slots_named() -> None:
+    text = "".join(
+        log_of(rows({**RECORDS, 7: (22, 1, RECORDS[7][2] ^ bits)}))
+        .replace("slot_idx=7", f"slot_idx={100 + bits}")
+        .replace("slot_idx=8", f"slot_idx={200 + bits}")
+        for bits in range(1, 9)
+    )
+    assert "and 2 more causes: slots " in _text(text)
 
 
 def test_a_write_says_what_was_given_and_expected() -> None:
