@@ -33,10 +33,10 @@ _PATTERNS: Final[Mapping[LogLineKind, re.Pattern[str]]] = {
     ),
     LogLineKind.INSTALLED: re.compile(
         r"install_canary:disaggregation_mode=(?P<disaggregation_mode>[^=]{1,40})config="
-        rf"(?P<config>.{{0,8000}})speculative_num_steps=(?P<speculative_num_steps>-?{_NUMBER})"
+        rf"(?P<config>(?:(?!install_canary:).){{0,8000}})speculative_num_steps=(?P<speculative_num_steps>-?{_NUMBER})"
     ),
     LogLineKind.ATTACHED: re.compile(
-        r"attach_canary_buffers:pool=(?P<pool>.{1,400}?)attacher=(?P<attacher>.{1,400}?)"
+        r"attach_canary_buffers:pool=(?P<pool>[^=]{1,400})attacher=(?P<attacher>[^=]{1,400})"
         rf"read_bytes=(?P<read_bytes>{_NUMBER})n_groups=(?P<n_groups>{_NUMBER})"
         rf"kinds=\[(?P<kinds>[^\]]{{0,400}})\]"
         rf"kv_token_id_vs_position_offset=(?P<token_offset>-?{_NUMBER})"

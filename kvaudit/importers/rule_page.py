@@ -38,8 +38,10 @@ def parse_rules(page: str) -> Mapping[str, RuleText]:
         if len(cells) not in kinds or row["rule"] in kinds[len(cells)]:
             raise ValueError(f"{row['rule']}: no row of its own kind: {row[0]}")
         kinds[len(cells)][row["rule"]] = cells
-    if silent := sorted(meanings.keys() - advice.keys()):
-        raise ValueError(f"{', '.join(silent)}: no likely causes and no next step")
+    if halves := sorted(meanings.keys() ^ advice.keys()):
+        raise ValueError(
+            f"{', '.join(halves)}: a meaning without causes and a next step, or these alone"
+        )
     return {rule: _text(rule, meanings[rule], advice[rule]) for rule in sorted(meanings)}
 
 

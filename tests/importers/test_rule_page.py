@@ -26,6 +26,7 @@ def test_a_rule_is_its_two_rows_without_markup() -> None:
     "page",
     [
         pytest.param(MEANING, id="no advice"),
+        pytest.param(ADVICE, id="no meaning"),
         pytest.param(f"{MEANING}\n{MEANING}\n{ADVICE}", id="two meanings"),
         pytest.param(f"{MEANING}\n{ADVICE}\n{ADVICE}", id="two pieces of advice"),
         pytest.param(f"{MEANING} | more |\n{ADVICE}", id="another cell"),
