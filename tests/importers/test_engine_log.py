@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import textwrap
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -110,6 +111,23 @@ def test_a_first_line_that_gets_no_body_is_still_a_violation() -> None:
 def test_a_pasted_body_is_a_violation_of_its_own() -> None:
     [found] = _violations("\n".join(T02.splitlines()[1:]))
     assert (found.slot, found.token, found.total) == (4, 22, 2)
+
+
+def test_the_memory_that_a_log_takes_does_not_grow_with_it() -> None:
+    """Ten times as long, a log of 1% canary lines takes as much at its peak."""
+    noise = b"[05:55:41 TP1] Decode batch. #running-req: 3, token usage: 0.42\n" * 2_000
+    piece = noise + log_of(LATE, prefix="[TP1] ").encode()
+
+    def peak(repeats: int) -> int:
+        tracemalloc.start()
+        count = sum(1 for _ in read_engine_log(piece for _ in range(repeats)))
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert count == repeats * len(LATE)
+        return most
+
+    peak(1)
+    assert peak(200) < 1.5 * peak(20)
 
 
 @given(st.lists(st.binary(max_size=300), max_size=8))
