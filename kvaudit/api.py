@@ -20,10 +20,14 @@ if TYPE_CHECKING:
     from kvaudit.core.layout import SlotRanges
     from kvaudit.core.recorded_run import RecordedRun
     from kvaudit.core.report import Report
+    from kvaudit.runner.inject import Injection
 
-__all__ = ["audit", "bench", "open", "open_run", "replay", "stamp"]
+__all__ = ["audit", "bench", "inject", "open", "open_run", "replay", "stamp"]
 
 StrPath = str | os.PathLike[str]
+
+# The record of an injected fault, beside the copies.
+INJECTION_RECORD = "injection.json"
 
 
 def open(paths: Iterable[StrPath], *, expect: Iterable[StrPath] = ()) -> Dataset:  # noqa: A001 - `api.open` reads as what it does
@@ -138,6 +142,53 @@ def stamp(
             write_plan(targets[plan.path], plan)
             observer.advance(1)
     return list(targets.values())
+
+
+def inject(dataset: Dataset, fault: str, *, folder: StrPath, seed: int = 0) -> Injection:
+    """Put a fault into copies of one pool's files, with a record of it, `injection.json`, beside them.
+
+    The digests of the copies' chunks are right: the damage is the engine's, not the file's.
+
+    Args:
+        dataset: what `open` returned, of one pool.
+        fault: a fault class, with where it goes: `late-writer:request=A,position=7`.
+        folder: where the copies go; made if missing. No input is written to.
+        seed: chooses what was not asked for; the same seed gives the same damage.
+
+    Raises:
+        InputError: a file cannot be used, or a copy cannot be written.
+        ConfigError: there is no such class, this pool cannot show it, there is more than one pool,
+            two files would get one name, or a copy would replace an input.
+    """
+    import json
+
+    from kvaudit.errors import ConfigError
+    from kvaudit.formats.atomic_file import atomic_file
+    from kvaudit.formats.plan_writer import write_plan
+    from kvaudit.formats.sequences_writer import write_sequences
+    from kvaudit.formats.snapshot_writer import write_snapshot
+    from kvaudit.runner.inject import inject as run_inject
+
+    if dataset.left_out:
+        raise dataset.left_out[0]
+    if len(dataset.pools) != 1:
+        raise ConfigError(
+            f"a fault goes into one pool, not into {len(dataset.pools)}", hint="name one snapshot"
+        )
+    injection = run_inject(dataset.pools[0], fault, seed=seed)
+    for column in dataset.pools[0].snapshot.kv.values():
+        for window in column.windows():
+            window.check()
+    targets = _targets(dataset, Path(folder))
+    write_snapshot(targets[injection.pool.snapshot.path], injection.pool.snapshot)
+    for sequences in injection.pool.sequences:
+        write_sequences(targets[sequences.path], sequences)
+    for plan in injection.pool.plans:
+        write_plan(targets[plan.path], plan)
+    files = [path.name for path in targets.values()]
+    with atomic_file(Path(folder) / INJECTION_RECORD) as file:
+        file.write(json.dumps({**injection.to_dict(), "files": files}, indent=2).encode() + b"\n")
+    return injection
 
 
 def open_run(
@@ -277,7 +328,9 @@ def _targets(dataset: Dataset, folder: Path) -> dict[str, Path]:
     ]
     targets = {path: folder / Path(path).name for path in dict.fromkeys(paths)}
     if len(set(targets.values())) != len(targets):
-        raise ConfigError("two files would get one name", hint="stamp one folder at a time")
+        raise ConfigError(
+            "two files would get one name", hint="name the files of one folder at a time"
+        )
     for path, target in targets.items():
         if target.resolve() == Path(path).resolve():
             raise ConfigError(f"the copy would replace {path}", hint="choose another folder")

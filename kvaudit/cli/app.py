@@ -13,6 +13,7 @@ from kvaudit.cli.bench_cmd import bench
 from kvaudit.cli.doctor_cmd import doctor
 from kvaudit.cli.exit_code import ExitCode
 from kvaudit.cli.explain_cmd import explain
+from kvaudit.cli.inject_cmd import inject
 from kvaudit.cli.replay_cmd import replay
 from kvaudit.cli.show_cmd import show
 from kvaudit.cli.stamp_cmd import stamp
@@ -76,5 +77,6 @@ app.command(rich_help_panel=CHECK)(explain)
 app.command(rich_help_panel=CHECK)(show)
 app.command(rich_help_panel=CAPTURE)(stamp)
 app.command(rich_help_panel=ADVANCED)(replay)
+app.command(rich_help_panel=ADVANCED)(inject)
 app.command(rich_help_panel=ADVANCED)(bench)
 app.command(rich_help_panel=ADVANCED)(doctor)

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from kvaudit.cli.exit_code import ExitCode
 from kvaudit.cli.options import Backend, BackendName, Color, ColorMode, Format, OutputFormat
 from kvaudit.cli.screen import progress, write_facts
 
+if TYPE_CHECKING:
+    from kvaudit.runner.self_test import SelfTestRow
+
 PACKAGES = ("numpy", "numba", "numba-cuda", "pyarrow", "xxhash", "torch", "transformers")
+
+SelfTest = Annotated[
+    bool,
+    typer.Option(
+        "--self-test",
+        envvar="KVAUDIT_SELF_TEST",
+        help="Also put every fault class into a small pool and prove that an audit here names it.",
+    ),
+]
 
 
 def doctor(
     *,
+    self_test: SelfTest = False,
     backend: Backend = BackendName.AUTO,
     format: Format = OutputFormat.TEXT,  # noqa: A002 - the option's name
     color: Color = ColorMode.AUTO,
 ) -> ExitCode:
     """Say what is installed, which backends can run, and whether the kernels catch damage.
 
-    With --backend, that backend must run: the exit code is 4 when it cannot.
+    With --backend, that backend must run: the exit code is 4 when it cannot. With --self-test, every
+    fault class of `kvaudit inject` must be named by its rule, with its slots and requests: the exit
+    code is 70 when one is not.
     """
     from kvaudit.backends.availability import choose, survey
     from kvaudit.kernels.row_threads import num_threads
@@ -34,13 +51,19 @@ def doctor(
         "threads": num_threads(),
         "kernel_cache": _cache_folder(),
     }
+    tested: list[SelfTestRow] = []
     try:
         runs, choice = choose(backend, kv_bytes=0, num_entries=0)
         with progress(quiet=False) as observer:
             facts["self_check"] = f"{prepare(runs, observer)} on {choice.name}"
+            if self_test:
+                from kvaudit.runner.self_test import self_test as run_self_test
+
+                tested = run_self_test(runs, choice, observer=observer)
+                facts["self_test"] = [row.to_dict() for row in tested]
     finally:
         write_facts(facts, form=format, color=color)
-    return ExitCode.CLEAN
+    return ExitCode.INTERNAL if any(row.problem for row in tested) else ExitCode.CLEAN
 
 
 def _versions() -> dict[str, str]:

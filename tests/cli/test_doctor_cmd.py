@@ -7,7 +7,9 @@ import pytest
 
 from kvaudit.cli.entry import run
 from kvaudit.cli.exit_code import ExitCode
+from kvaudit.diagnosis import registry
 from kvaudit.render.progress import COMPILING
+from kvaudit.runner.inject import FAULT_CLASSES
 from tests.helpers.command_line import kvaudit, python
 
 
@@ -70,3 +72,21 @@ def test_doctor_has_an_answer_where_numba_cannot_be_imported() -> None:
     demanded = python("-c", code, "--backend", "cpu")
     assert demanded.returncode == ExitCode.BACKEND
     assert "numba cannot be imported" in demanded.stderr
+
+
+def test_the_self_test_lists_every_class_and_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    args = ["doctor", "--self-test", "--backend", "cpu", "--format", "json"]
+    assert run(args) == ExitCode.CLEAN
+    rows = json.loads(capsys.readouterr().out)["self_test"]
+    assert [row["fault"] for row in rows] == [fault.name for fault in FAULT_CLASSES]
+    assert {row["result"] for row in rows} == {"OK"}
+
+
+def test_a_class_that_is_not_found_fails_the_self_test(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = {rule: how for rule, how in registry.EXPLAINERS.items() if rule.id != "KV304"}
+    monkeypatch.setattr(registry, "EXPLAINERS", kept)
+    assert run(["doctor", "--self-test", "--backend", "cpu"]) == ExitCode.INTERNAL
+    lines = [line for line in capsys.readouterr().out.splitlines() if "FAILED" in line]
+    assert [line.split()[1] for line in lines] == ["kv-bit-flip"]
