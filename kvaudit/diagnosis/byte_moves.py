@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,10 @@ from kvaudit.core.claims import NO_ROW
 from kvaudit.core.column_names import column_layer
 from kvaudit.core.sequences import SequenceState
 from kvaudit.core.value_index import ValueIndex
-from kvaudit.diagnosis.byte_view import ByteView, Channel
+from kvaudit.diagnosis.byte_view import MAX_CAUSES, ByteView, Channel
+
+# The number of the groups that a storm has beyond those that are findings of their own.
+_THE_REST: Final = -2
 
 
 class ByteMove(Enum):
@@ -66,6 +70,8 @@ def moved_bytes(view: ByteView) -> list[MovedBytes]:
             key = (ByteMove.FOREIGN, (int(own[member]), int(theirs[member])))
         else:
             key = (ByteMove.EARLIER, int(own[member]))
+        if key not in groups and len(groups) >= MAX_CAUSES:
+            key = (key[0], _THE_REST)
         groups.setdefault(key, []).append(member)
     return [
         MovedBytes(move=move, rows=rows[members], homes=homes[members])

@@ -24,6 +24,9 @@ from kvaudit.kernels.hash.arrays import bits_set
 
 REAL: Final = FailReason.VERIFY_REAL_KV_HASH_MISMATCH
 
+# Causes of one rule that are findings of their own.
+MAX_CAUSES: Final = 1000
+
 # A stored hash this near to the expected one is a record whose bits turned over.
 _MAX_FLIPPED_BITS: Final = 3
 
@@ -190,6 +193,13 @@ class ByteView:
         unclaimed = (first[1:] < 0) & (first[:-1] < 0)
         follows |= unclaimed & (slots[rows[1:]] == slots[rows[:-1]] + 1)
         return np.split(rows, np.flatnonzero(~follows) + 1)
+
+    def bounded_runs(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """The same, where each is to be a finding: in a storm, what is behind the first is one."""
+        runs = self.runs(rows)
+        if len(runs) <= MAX_CAUSES:
+            return runs
+        return [*runs[:MAX_CAUSES], np.concatenate(runs[MAX_CAUSES:])]
 
     def claiming(
         self,

@@ -20,9 +20,6 @@ RULE = Rule(id="KV301", name="bytes-changed", severity=Severity.ERROR)
 _WITH_BYTES: Final = ("KV203", "KV303")
 _WITHOUT_BYTES: Final = ("KV203", "KV304", "KV303", "KV306")
 
-# Runs that are findings of their own; in a storm the rest is one.
-_MAX_RUNS: Final = 1000
-
 
 def explain(failures: Failures) -> list[Explanation]:
     """What no rule before explains, in runs of the sequences that read it.
@@ -32,10 +29,7 @@ def explain(failures: Failures) -> list[Explanation]:
     """
     view = failures.byte_view
     channels = view.channels()
-    runs = view.runs(view.rows())
-    if len(runs) > _MAX_RUNS:
-        runs = [*runs[:_MAX_RUNS], np.concatenate(runs[_MAX_RUNS:])]
-    return [_explanation(view, run, channels) for run in runs]
+    return [_explanation(view, run, channels) for run in view.bounded_runs(view.rows())]
 
 
 def _explanation(view: ByteView, run: NDArray[np.int64], channels: list[Channel]) -> Explanation:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kvaudit.core.severity import Severity
 from kvaudit.diagnosis.byte_moves import ByteMove, MovedBytes, moved_bytes
 from kvaudit.diagnosis.byte_view import ByteView
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.failures import Failures
+from kvaudit.diagnosis.row_sets import among
 from kvaudit.diagnosis.rule import MAX_EXAMPLES, Rule, at, counted
 
 RULE = Rule(id="KV310", name="bytes-permuted", severity=Severity.ERROR)
@@ -20,12 +22,12 @@ def explain(failures: Failures) -> list[Explanation]:
     Whole pages did so if every slot has its bytes at the same place of another page.
     """
     view = failures.byte_view
-    return [
-        _explanation(view, moved) for moved in moved_bytes(view) if moved.move is ByteMove.PERMUTED
-    ]
+    groups = [moved for moved in moved_bytes(view) if moved.move is ByteMove.PERMUTED]
+    open_rows = view.rows()
+    return [_explanation(view, moved, open_rows) for moved in groups]
 
 
-def _explanation(view: ByteView, moved: MovedBytes) -> Explanation:
+def _explanation(view: ByteView, moved: MovedBytes, open_rows: NDArray[np.int64]) -> Explanation:
     snapshot = view.evidence.snapshot
     slots, homes = snapshot.slots[moved.rows], snapshot.slots[moved.homes]
     page_size = snapshot.page_size
@@ -40,7 +42,7 @@ def _explanation(view: ByteView, moved: MovedBytes) -> Explanation:
             slots[:MAX_EXAMPLES].tolist(), homes[:MAX_EXAMPLES].tolist(), strict=True
         )
     ]
-    rows = np.union1d(moved.rows, np.intersect1d(moved.homes, view.rows()))
+    rows = np.union1d(moved.rows, moved.homes[among(moved.homes, open_rows)])
     return view.claiming(
         Explanation(
             rule=RULE,

@@ -109,7 +109,7 @@ def candidate_layouts(
         yield Layout(misreading=Misreading.EXCHANGED, page_size=page_size)
     homes = np.where(found, own_homes, other_homes)
     for unit in dict.fromkeys((1, page_size)):
-        yield from _packed(slots[homes >= 0], homes[homes >= 0], ~found[homes >= 0], unit)
+        yield from _packed(slots[homes >= 0], homes[homes >= 0], ~found[homes >= 0], unit=unit)
     yield from _strides(slots[found], own_homes[found], page_size)
 
 
@@ -127,7 +127,7 @@ def _strides(
 
 
 def _packed(
-    slots: NDArray[np.int64], homes: NDArray[np.int64], is_other: NDArray[np.bool_], unit: int
+    slots: NDArray[np.int64], homes: NDArray[np.int64], is_other: NDArray[np.bool_], *, unit: int
 ) -> Iterator[Layout]:
     in_place = slots % unit == homes % unit
     for other_first in (False, True):

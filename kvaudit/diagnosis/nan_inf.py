@@ -104,7 +104,7 @@ def explain(failures: Failures) -> list[Explanation]:
                 known = columns.get(part.column, part.rows[:0])
                 columns[part.column] = np.union1d(known, part.rows[bad])
     rows = union_of([*columns.values()])
-    return [_explanation(view, run, columns) for run in view.runs(rows)]
+    return [_explanation(view, run, columns) for run in view.bounded_runs(rows)]
 
 
 def _explanation(

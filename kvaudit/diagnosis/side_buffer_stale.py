@@ -33,7 +33,7 @@ def explain(failures: Failures) -> list[Explanation]:
         return []
     rows = np.unique(np.concatenate([channel.rows for channel in sides]))
     rows = np.setdiff1d(rows, np.concatenate(layers))
-    return [_explanation(view, run, sides) for run in view.runs(rows)]
+    return [_explanation(view, run, sides) for run in view.bounded_runs(rows)]
 
 
 def _explanation(view: ByteView, run: NDArray[np.int64], sides: list[Channel]) -> Explanation:

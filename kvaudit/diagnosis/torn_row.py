@@ -55,7 +55,9 @@ def _torn_in_rows(view: ByteView) -> Iterator[Explanation]:
         asked = np.union1d(asked, part.rows)
         ends = _end_words(view, part.column, part.data.shape[1])
         for is_tail in (False, True):
-            yield from _shared_ends(view, part, members, ends[:, int(is_tail)], is_tail=is_tail)
+            yield from _shared_ends(
+                view, part, members, ends=ends[:, int(is_tail)], is_tail=is_tail
+            )
 
 
 def _end_words(view: ByteView, column: str, num_bytes: int) -> NDArray[np.uint64]:
@@ -74,8 +76,8 @@ def _shared_ends(
     view: ByteView,
     part: ByteRows,
     members: NDArray[np.int64],
-    ends: NDArray[np.uint64],
     *,
+    ends: NDArray[np.uint64],
     is_tail: bool,
 ) -> Iterator[Explanation]:
     """Rows of which this end is that of a slot whose content is another one."""
@@ -150,7 +152,7 @@ def _torn_between_layers(view: ByteView) -> Iterator[Explanation]:
         torn &= (counts >= _MIN_LAYERS) & (counts <= len(layers) - _MIN_LAYERS)
         for count in np.unique(counts[torn]).tolist():
             split = layers[len(layers) - count] if is_tail else layers[count - 1]
-            for run in view.runs(rows[torn & (counts == count)]):
+            for run in view.bounded_runs(rows[torn & (counts == count)]):
                 yield _between_layers(view, run, split=split, is_tail=is_tail)
 
 

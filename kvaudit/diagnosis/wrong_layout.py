@@ -49,7 +49,7 @@ def explain(failures: Failures) -> list[Explanation]:
         if layout is not None:
             num_slots = view.evidence.snapshot.num_slots
             accepted |= dict.fromkeys((layout, *layout.in_the_other_half(num_slots)))
-            found.append(_explanation(view, channel, layout, reading.explained_by(layout)))
+            found.append(_explanation(view, channel, layout, rows=reading.explained_by(layout)))
     return found
 
 
@@ -150,7 +150,7 @@ def _other_half(view: ByteView, channel: Channel) -> NDArray[np.uint64] | None:
 
 
 def _explanation(
-    view: ByteView, channel: Channel, layout: Layout, rows: NDArray[np.int64]
+    view: ByteView, channel: Channel, layout: Layout, *, rows: NDArray[np.int64]
 ) -> Explanation:
     snapshot = view.evidence.snapshot
     homes, is_other = layout.homes(snapshot.slots[rows])

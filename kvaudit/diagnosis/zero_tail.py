@@ -33,7 +33,7 @@ def explain(failures: Failures) -> list[Explanation]:
     view = failures.byte_view
     zero = zero_rows(view)
     rows = np.union1d(zero.without_record, zero.with_record)
-    found = [_of_slots(view, run, zero) for run in view.runs(rows)]
+    found = [_of_slots(view, run, zero) for run in view.bounded_runs(rows)]
     return found + [part for columns in byte_rows(view) for part in _of_bytes(view, columns, rows)]
 
 
@@ -82,9 +82,9 @@ def _of_bytes(view: ByteView, part: ByteRows, zero: NDArray[np.int64]) -> list[E
     limit = min(part.data.shape[1] - _MIN_ZERO_BYTES, _longest_sound(view, part) - 1)
     cut = (filled > 0) & (filled <= limit) & ~among(part.rows, zero)
     found = []
-    for run in view.runs(part.rows[cut]):
+    for run in view.bounded_runs(part.rows[cut]):
         first = int(filled[np.flatnonzero(part.rows == run[0])[0]])
-        found.append(_cut_off(view, part.column, run, first))
+        found.append(_cut_off(view, part.column, run, first=first))
     return found
 
 
@@ -103,7 +103,7 @@ def _longest_sound(view: ByteView, part: ByteRows) -> int:
     return int(_filled_bytes(data[:, : part.data.shape[1]]).max())
 
 
-def _cut_off(view: ByteView, column: str, run: NDArray[np.int64], first: int) -> Explanation:
+def _cut_off(view: ByteView, column: str, run: NDArray[np.int64], *, first: int) -> Explanation:
     slot = view.evidence.snapshot.slots[run[0]]
     more = f"; {counted(len(run), 'slot')} in a row" if len(run) > 1 else ""
     explanation = Explanation(

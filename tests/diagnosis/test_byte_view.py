@@ -13,7 +13,7 @@ from kvaudit.diagnosis.rule import Rule
 from tests.helpers import corruptions
 from tests.helpers.failing import failing
 from tests.helpers.stamped_pools import F_STAMPS, shared_prefix
-from tests.helpers.worlds import World, fixture_f, fold
+from tests.helpers.worlds import World, build, fixture_f, fold
 
 RULE = Rule(id="KV999", name="a-rule", severity=Severity.ERROR)
 
@@ -78,3 +78,16 @@ def test_what_is_claimed_stands_on_the_roots() -> None:
     assert claimed.reasons is FailReason.VERIFY_REAL_KV_HASH_MISMATCH
     own = view.claiming(explanation, columns=["kv.v.1"])
     assert (len(own.failed), list(own.columns)) == (0, ["kv.v.1"])
+
+
+def test_behind_the_first_thousand_runs_all_others_are_one() -> None:
+    view = _view(_shared())
+    runs = view.bounded_runs(np.arange(0, 16, 2))
+    assert [run.tolist() for run in runs] == [
+        run.tolist() for run in view.runs(np.arange(0, 16, 2))
+    ]
+    world = build(num_slots=2300, page_size=1, num_layers=1, stamps=("kv.k.0",))
+    world = world.request("A", tokens=range(9, 2209), slots=range(2, 2202)).done()
+    corruptions.overwrite_bytes(world, 7)
+    bounded = _view(world).bounded_runs(np.arange(2, 2202, 2))
+    assert [len(run) for run in bounded] == [1] * 1000 + [100]
