@@ -65,12 +65,3 @@ def test_content_that_is_nowhere_else_has_not_moved() -> None:
     world = fixture_f(stamps=F_STAMPS)
     corruptions.overwrite_bytes(world, 7)
     assert not _moved(world)
-
-
-def test_a_storm_ends_in_one_group() -> None:
-    world = build(num_slots=2300, page_size=1, num_layers=1, stamps=("kv.k.0",))
-    world = world.request("A", tokens=range(9, 2209), slots=range(2, 2202)).done()
-    for data in world.kv.values():
-        data[2:2202] = data[2:2202].reshape(-1, 2, 16)[:, ::-1].reshape(-1, 16)
-    groups = _moved(world)
-    assert [len(moved.rows) for moved in groups] == [2] * 1000 + [200]

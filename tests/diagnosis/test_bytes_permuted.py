@@ -8,7 +8,7 @@ from kvaudit.constants import RealKvHashMode
 from tests.helpers import corruptions
 from tests.helpers.diagnosing import finding_of, findings_of, report_of
 from tests.helpers.stamped_pools import F_STAMPS, deep_pool
-from tests.helpers.worlds import fixture_f
+from tests.helpers.worlds import build, fixture_f
 
 JUDGING = [RealKvHashMode.PARTIAL, RealKvHashMode.ALL]
 
@@ -54,6 +54,16 @@ def test_slots_of_one_sequence_that_moved_by_one_are_permuted() -> None:
         data[7:10] = data[6:9].copy()
     finding = finding_of(world)
     assert (finding.rule, finding.slots, finding.evidence["unit"]) == ("KV310", [7, 8, 9], "slot")
+
+
+def test_a_storm_ends_in_one_finding() -> None:
+    world = build(num_slots=2300, page_size=1, num_layers=1, stamps=("kv.k.0",))
+    world = world.request("A", tokens=range(9, 2209), slots=range(2, 2202)).done()
+    for data in world.kv.values():
+        data[2:2202] = data[2:2202].reshape(-1, 2, 16)[:, ::-1].reshape(-1, 16)
+    findings = findings_of(world)
+    assert [finding.rule for finding in findings] == ["KV310"] * 1001
+    assert [len(finding.slots) for finding in findings] == [200] + [2] * 1000
 
 
 @pytest.mark.parametrize(
