@@ -16,14 +16,22 @@ from tests.runner.test_footprints import CASES
 ALIAS_T01 = ("KV101", [4], ["A", "B"])
 T07 = ("KV205", [2, 3, 4, 5], ["A"])
 FLIP = ("KV208", [7], ["B"])
-RECORD_CASES = {
+TAIL = ("KV302", [8, 9], ["B"])
+LISTED = {
     "T00": (None, None, None),
     "T01": (ALIAS_T01,) * 3,
     "T02": (ALIAS_T01,) * 3,
+    "T03": (None, *[("KV301", [7], ["B"])] * 2),
     "T04": (("KV203", [7], ["B"]),) * 3,
     "T05": (("KV204", [8, 9], ["B"]),) * 3,
     "T07": (T07,) * 3,
+    "T08": (None, *[("KV310", [2, 3, 4, 5], ["A"])] * 2),
+    "T09": (TAIL,) * 3,
+    "T10": (None, TAIL, TAIL),
+    "T12": (("KV311", [6, 7, 8, 9], ["B"]),) * 3,
     "T13": (None, None, ("KV202", [2, 3, 4, 5], ["A"])),
+    "T15": (None, None, None),
+    "T17": (None, *[("KV304", [7], ["B"])] * 2),
     "T18-K1": (None, None, None),
     "T18-V0": (None, None, None),
     "T18-V1": (None, None, None),
@@ -31,7 +39,9 @@ RECORD_CASES = {
     "T21": (FLIP,) * 3,
     "T22": (FLIP,) * 3,
     "T23": (None, None, ("KV201", [7], ["B"])),
+    "T25": (None, None, None),
     "T26": (("KV209", [6, 7, 8, 9], ["B"]),) * 3,
+    "T27": (None, *[("KV301", [7], ["B"])] * 2),
 }
 JUDGED = [
     (0, RealKvHashMode.NONE),
@@ -42,14 +52,18 @@ JUDGED = [
 ]
 
 
+def test_every_listed_case_is_here() -> None:
+    assert set(LISTED) == set(CASES)
+
+
 @pytest.mark.parametrize(("column", "mode"), JUDGED)
-@pytest.mark.parametrize("case", RECORD_CASES)
+@pytest.mark.parametrize("case", LISTED)
 def test_a_listed_case_has_the_right_rule_root_and_request_and_nothing_else(
     case: str, column: int, mode: RealKvHashMode
 ) -> None:
     report = report_of(CASES[case][0](mode), tokens=column == 2)
     findings = [finding for finding in report.findings if not finding.rule.startswith("KV0")]
-    wanted = RECORD_CASES[case][column]
+    wanted = LISTED[case][column]
     found = [(finding.rule, finding.slots, finding.request_ids) for finding in findings]
     assert found == ([] if wanted is None else [wanted])
     assert sum(finding.evidence.get("rows", 0) for finding in findings) == report.violations_total
