@@ -80,7 +80,8 @@ def _nonfinite_rows(column: KvColumn) -> NDArray[np.int64]:
 def _rows_that_nobody_reads(evidence: PoolEvidence) -> NDArray[np.int64]:
     """Rows that no expectation names, reserved ones, and those that an explanation is due for."""
     snapshot = evidence.snapshot
-    readers = [launch.plan.verify_slot_indices for launch in evidence.launches]
+    plans = [launch.plan for launch in evidence.launches]
+    readers = [plan.verify_slot_indices[: len(plan)] for plan in plans]
     if evidence.live_slots is not None:
         readers.append(evidence.live_slots.slots)
     read = evidence.names_slot(snapshot.slots)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kvaudit.constants import RealKvHashMode
 from kvaudit.core.dataset import AuditedPool, Dataset
+from kvaudit.core.plan import PlanDump
 from kvaudit.core.snapshot import DumpMoment
 from tests.helpers import corruptions
 from tests.helpers.diagnosing import finding_of, report_of
@@ -55,6 +58,16 @@ def test_a_plan_names_its_slots_too() -> None:
     pool = AuditedPool(snapshot=typed(world), plans=(world.plan(),))
     (finding,) = report_of(Dataset(pools=[pool]), select=("KV306",)).findings
     assert finding.slots == [4]
+
+
+def test_entries_past_num_valid_name_no_slot() -> None:
+    world = finite_world()
+    poison(world, 9)
+    (launch,) = world.plan().launches
+    plan = replace(launch.plan, num_valid=7)
+    dump = PlanDump(key=world.key, launches=[replace(launch, plan=plan, request_ids=None)])
+    pool = AuditedPool(snapshot=typed(world), plans=(dump,))
+    assert not report_of(Dataset(pools=[pool]), select=("KV306",)).findings
 
 
 def test_a_slot_that_nobody_reads_may_hold_anything() -> None:
