@@ -93,8 +93,8 @@ def wrong_layout(copy: PoolCopy) -> Damage:
         else:
             one, two = copy.digests(name), copy.digests(other)
             one[:], two[:] = two.copy(), one.copy()
-    chains = [chain for chain in copy.chains if len(chain)]
-    return damage_of(copy.snapshot, np.concatenate([chain.rows for chain in chains]), *chains)
+    own = [np.empty(0, dtype=np.int64), *(chain.rows for chain in copy.chains)]
+    return damage_of(copy.snapshot, np.concatenate(own), *copy.chains)
 
 
 def _width(copy: PoolCopy, name: str) -> int | None:
@@ -180,5 +180,7 @@ def not_arrived(copy: PoolCopy) -> Damage:
     chain = copy.chains_with(1)[0]
     for records in copy.records():
         records[chain.rows] = 0
+        if not records.any():
+            raise copy.refusal("records of other requests: without any, nothing was ever stamped")
     clear_content(copy, chain.rows)
     return damage_of(copy.snapshot, chain.rows, chain)

@@ -8,7 +8,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kvaudit.constants import RECORD_POSITION, RECORD_PREV_HASH, RECORD_TOKEN, UNKNOWN_TOKEN
+from kvaudit.constants import (
+    RECORD_POSITION,
+    RECORD_PREV_HASH,
+    RECORD_REAL_KV_HASH,
+    RECORD_TOKEN,
+    UNKNOWN_TOKEN,
+)
 from kvaudit.kernels.hash.reference import splitmix64_mix3
 from kvaudit.runner.inject_chains import Chain, Damage, damage_of
 from kvaudit.runner.inject_content import clear_content, copy_slots, put_content, stamp_content
@@ -64,12 +70,22 @@ def undeclared_offset(copy: PoolCopy) -> Damage:
 def foreign_content(copy: PoolCopy) -> Damage:
     """Let slots of a request hold what another one has at the same positions."""
     copy.records()
+    has_twin = _rows_with_twins(copy)
     for chain in copy.chains_with(2):
         for other in copy.chains:
             offset = chain.first_position - other.first_position
             last = min(len(chain), len(other) - offset)
             first = max(1, -offset)
-            if other is chain or last - first < 1:
+            if other is chain or last <= first:
+                continue
+            # Behind a prompt that was computed twice: what it left is of whoever has it.
+            twins = has_twin[chain.rows[first:last]]
+            twins |= has_twin[other.rows[first + offset : last + offset]]
+            if twins.any():
+                first += int(np.flatnonzero(twins)[-1]) + 1
+                # The next one differs by its token alone.
+                first += int((chain.tokens == UNKNOWN_TOKEN).any())
+            if last <= first:
                 continue
             idx = copy.place_in(chain, first=first, last=last)
             end = min(last, idx + _MAX_RUN)
@@ -111,8 +127,9 @@ def page_permutation(copy: PoolCopy) -> Damage:
 
 def slot_shift(copy: PoolCopy) -> Damage:
     """Write the content of a request one entry too far, from some entry on."""
-    chain = copy.chains_with(5)[0]
-    idx = copy.place_in(chain, first=1, last=len(chain) - 3)
+    chain = copy.chains_with(6)[0]
+    # Not all of a lone request: that would be an offset of the whole pool.
+    idx = copy.place_in(chain, first=len(chain) // 2, last=len(chain) - 2)
     copy_slots(copy, chain.rows[idx:-1], chain.rows[idx + 1 :])
     for array in (*copy.records(), *copy.stamps()):
         array[chain.rows[idx]] = 0
@@ -147,23 +164,38 @@ NEEDS_PAGES: Final = "two whole pages of different positions, behind the first p
 
 
 def whole_pages(copy: PoolCopy) -> list[tuple[Chain, int, NDArray[np.int64]]]:
-    """Whole pages of a chain, each with the index of its first entry; no first page of a sequence.
+    """Whole pages of a chain, each with the index of its first entry.
+
+    No first page of a sequence, and none that begins as another one does: nothing tells such pages
+    from one another.
 
     Raises:
         ConfigError: there are less than two.
     """
     size = copy.snapshot.page_size
+    has_twin = _rows_with_twins(copy)
     pages = []
     for chain in copy.chains_with(1):
         slots = copy.snapshot.slots[chain.rows]
         for first in np.flatnonzero(slots % size == 0).tolist():
             page = slots[first : first + size]
+            rows = chain.rows[first : first + size]
             is_whole = len(page) == size and page[-1] == page[0] + size - 1
-            if is_whole and chain.first_position + first > 0:
-                pages.append((chain, first, chain.rows[first : first + size]))
+            if is_whole and chain.first_position + first > 0 and not has_twin[rows].any():
+                pages.append((chain, first, rows))
     if len(pages) < 2:  # noqa: PLR2004 - a pair
         raise copy.refusal(NEEDS_PAGES)
     return pages
+
+
+def _rows_with_twins(copy: PoolCopy) -> NDArray[np.bool_]:
+    """Rows whose record another row has too, as of a prompt that was computed twice; [num_rows]."""
+    has_twin = np.zeros(copy.snapshot.num_rows, dtype=np.bool_)
+    for buffer in copy.stamped_buffers():
+        records = copy.snapshot.canary[buffer].read()[:, :RECORD_REAL_KV_HASH]
+        _, inverse, counts = np.unique(records, axis=0, return_inverse=True, return_counts=True)
+        has_twin |= counts[inverse.ravel()] > 1
+    return has_twin
 
 
 def _foreign_token(copy: PoolCopy) -> np.uint64:

@@ -12,6 +12,7 @@ from kvaudit.runner import inject_bytes
 from kvaudit.runner.inject_chains import Damage
 from kvaudit.runner.inject_copy import PoolCopy
 from tests.helpers.injecting import copy_of, pool_for, stamped_world
+from tests.helpers.worlds import build
 
 
 def _changed(pool: AuditedPool, copy: PoolCopy) -> dict[str, list[int]]:
@@ -111,3 +112,11 @@ def test_a_dump_without_a_reserved_slot_is_refused(fault: Callable[[PoolCopy], D
     kv = {name: replace(column, dtype="bfloat16") for name, column in snapshot.kv.items()}
     with pytest.raises(ConfigError, match="a reserved slot in the dump"):
         fault(copy_of(replace(pool, snapshot=replace(snapshot, kv=kv))))
+
+
+def test_the_only_request_of_a_pool_cannot_go_missing() -> None:
+    """Without any record left, its columns count as never stamped."""
+    world = build().request("A", tokens=[11, 12, 13], slots=[2, 3, 4]).done()
+    pool = AuditedPool(snapshot=world.snapshot(), sequences=(world.sequences(),))
+    with pytest.raises(ConfigError, match="records of other requests"):
+        inject_bytes.not_arrived(copy_of(pool))

@@ -81,7 +81,7 @@ def test_whole_pages_are_never_the_first_of_a_sequence() -> None:
     ("fault", "needs"),
     [
         (inject_records.page_permutation, "two whole pages of different positions"),
-        (inject_records.slot_shift, "with 5 slots"),
+        (inject_records.slot_shift, "with 6 slots"),
     ],
 )
 def test_a_pool_that_is_too_small_is_refused(
@@ -106,3 +106,22 @@ def test_shared_slots_leave_no_offset_of_the_whole_pool() -> None:
     pool = AuditedPool(snapshot=world.snapshot(), sequences=(world.sequences(),))
     with pytest.raises(ConfigError, match="that share no slots"):
         inject_records.undeclared_offset(copy_of(pool))
+
+
+def test_pages_of_a_prompt_that_was_computed_twice_are_not_told_apart() -> None:
+    builder = build(page_size=2, num_slots=24)
+    builder.request("A", tokens=[1, 2, 3, 4, 5, 6], slots=[2, 3, 4, 5, 6, 7])
+    world = builder.request("B", tokens=[1, 2, 3, 4, 7, 8], slots=[8, 9, 10, 11, 12, 13]).done()
+    pool = AuditedPool(snapshot=world.snapshot(), sequences=(world.sequences(),))
+    pages = inject_records.whole_pages(copy_of(pool))
+    assert sorted(int(rows[0]) for _, _, rows in pages) == [6, 12]
+
+
+def test_content_that_both_requests_have_anyway_is_not_foreign() -> None:
+    builder = build(num_slots=24).request("A", tokens=[1, 2, 3, 4, 5, 6], slots=[2, 3, 4, 5, 6, 7])
+    builder.request("B", tokens=[1, 2, 3, 4, 7, 8], slots=[8, 9, 10, 11, 12, 13])
+    world = builder.done()
+    pool = AuditedPool(snapshot=world.snapshot(), sequences=(world.sequences(),))
+    for seed in range(6):
+        damage = inject_records.foreign_content(copy_of(pool, seed=seed, request_id="A"))
+        assert set(damage.slots) <= {6, 7}
