@@ -24,6 +24,8 @@ def bytes_changed(copy: PoolCopy) -> Damage:
     copy.watched()
     chain = copy.chains_with(1)[0]
     idx = copy.place_in(chain, first=0, last=len(chain))
+    if copy.snapshot.slots[chain.rows[idx]] == copy.snapshot.num_slots - 1:
+        raise copy.refusal("another slot than the pool's last, which an index of -1 writes to")
     put_content(copy, chain.rows[idx : idx + 1])
     return damage_of(copy.snapshot, chain.rows[idx : idx + 1], chain)
 

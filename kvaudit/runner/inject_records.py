@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from kvaudit.constants import (
     RECORD_POSITION,
     RECORD_PREV_HASH,
-    RECORD_REAL_KV_HASH,
     RECORD_TOKEN,
     UNKNOWN_TOKEN,
 )
@@ -83,8 +82,6 @@ def foreign_content(copy: PoolCopy) -> Damage:
             twins |= has_twin[other.rows[first + offset : last + offset]]
             if twins.any():
                 first += int(np.flatnonzero(twins)[-1]) + 1
-                # The next one differs by its token alone.
-                first += int((chain.tokens == UNKNOWN_TOKEN).any())
             if last <= first:
                 continue
             idx = copy.place_in(chain, first=first, last=last)
@@ -166,7 +163,7 @@ NEEDS_PAGES: Final = "two whole pages of different positions, behind the first p
 def whole_pages(copy: PoolCopy) -> list[tuple[Chain, int, NDArray[np.int64]]]:
     """Whole pages of a chain, each with the index of its first entry.
 
-    No first page of a sequence, and none that begins as another one does: nothing tells such pages
+    No first page of a sequence, and none that is chained as another one is: nothing tells such pages
     from one another.
 
     Raises:
@@ -189,12 +186,16 @@ def whole_pages(copy: PoolCopy) -> list[tuple[Chain, int, NDArray[np.int64]]]:
 
 
 def _rows_with_twins(copy: PoolCopy) -> NDArray[np.bool_]:
-    """Rows whose record another row has too, as of a prompt that was computed twice; [num_rows]."""
+    """Rows that are chained to the same as another row, shape [num_rows], bool.
+
+    They are of a prompt that was computed twice, or the first behind it, which differs by its token
+    alone.
+    """
     has_twin = np.zeros(copy.snapshot.num_rows, dtype=np.bool_)
     for buffer in copy.stamped_buffers():
-        records = copy.snapshot.canary[buffer].read()[:, :RECORD_REAL_KV_HASH]
-        _, inverse, counts = np.unique(records, axis=0, return_inverse=True, return_counts=True)
-        has_twin |= counts[inverse.ravel()] > 1
+        prev_hashes = copy.snapshot.canary[buffer].read()[:, RECORD_PREV_HASH]
+        _, inverse, counts = np.unique(prev_hashes, return_inverse=True, return_counts=True)
+        has_twin |= counts[inverse] > 1
     return has_twin
 
 

@@ -120,3 +120,12 @@ def test_the_only_request_of_a_pool_cannot_go_missing() -> None:
     pool = AuditedPool(snapshot=world.snapshot(), sequences=(world.sequences(),))
     with pytest.raises(ConfigError, match="records of other requests"):
         inject_bytes.not_arrived(copy_of(pool))
+
+
+def test_other_content_in_the_last_slot_of_a_pool_could_be_an_index_of_minus_one() -> None:
+    world = build(num_slots=4, stamps=("kv.k.0",))
+    pool_world = world.request("A", tokens=[11, 12], slots=[2, 3]).done()
+    pool = AuditedPool(snapshot=pool_world.snapshot(), sequences=(pool_world.sequences(),))
+    with pytest.raises(ConfigError, match="another slot than the pool's last"):
+        inject_bytes.bytes_changed(copy_of(pool, position=1))
+    assert inject_bytes.bytes_changed(copy_of(pool, position=0)).slots == [2]
