@@ -242,3 +242,25 @@ def test_a_benchmark_audits_its_files_as_a_user_does() -> None:
     report = api.bench(options, backend="cpu", observer=watcher)
     assert [row.op for row in report.rows] == ["file", "plan"]
     assert watcher.stages["bench"] == (2, 2)
+
+
+def test_a_fault_goes_into_one_pool(tmp_path: Path) -> None:
+    one = _written(_stamped(), tmp_path / "one")
+    other = fixture_f(key=PoolKey(group="draft"))
+    write_snapshot(one / "draft.snapshot.arrow", other.snapshot())
+    write_sequences(one / "draft.sequences.arrow", other.sequences())
+    with pytest.raises(ConfigError, match="into one pool, not into 2"):
+        api.inject(api.open([one]), "late-writer", folder=tmp_path / "out")
+
+
+@pytest.mark.parametrize("batch_rows", [None, 3])
+def test_an_injected_fault_is_found_in_the_copy(tmp_path: Path, batch_rows: int | None) -> None:
+    folder = _written(_stamped(), tmp_path / "clean", batch_rows=batch_rows)
+    out = tmp_path / "out"
+    injection = api.inject(api.open([folder]), "kv-bit-flip", folder=out, seed=3)
+    report = api.audit(api.open([out]), backend="reference")
+    assert [(found.rule, found.slots) for found in report.findings] == [
+        ("KV304", injection.damage.slots)
+    ]
+    assert (out / api.INJECTION_RECORD).is_file()
+    assert api.audit(api.open([folder]), backend="reference").verdict is Verdict.CLEAN
