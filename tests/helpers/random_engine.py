@@ -34,7 +34,7 @@ class Work:
 
 
 class RandomEngine:
-    """Its KV is random, so that no slot ever looks like another.
+    """Its KV is random bytes, so that no slot ever looks like another.
 
     Args:
         seed: of all that happens.
@@ -246,12 +246,11 @@ class RandomEngine:
     def _write(self, slot: int) -> None:
         page, offset = divmod(slot, self.page_size)
         for tensor in self.halves.values():
-            row = tensor[page, offset]
-            if row.is_floating_point():
-                # Random bytes would be NaN here and there, which no engine's KV is.
-                row.copy_(torch.from_numpy(self.rng.standard_normal(row.shape)))
-            else:
-                row.copy_(torch.from_numpy(self.rng.integers(0, 100, row.shape)))
+            row = tensor[page, offset].view(torch.uint8)
+            row.copy_(torch.from_numpy(self.rng.integers(0, 256, row.shape, dtype=np.uint8)))
+            if tensor.is_floating_point():
+                # Without the highest bit of their exponents they are finite, as an engine's KV is.
+                row[..., tensor.itemsize - 1 :: tensor.itemsize] &= 0xBF
 
     def _copy(self, source: int, target: int, num_slots: int) -> None:
         offsets = np.arange(num_slots)
