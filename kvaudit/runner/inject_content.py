@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,10 +54,17 @@ def copy_content(
             digests[targets] = digests[sources]
 
 
+def move_rows(
+    arrays: Iterable[NDArray[Any]], sources: NDArray[np.int64], targets: NDArray[np.int64]
+) -> None:
+    """Let rows of arrays be what other rows of them are, all at once."""
+    for array in arrays:
+        array[targets] = array[sources]
+
+
 def copy_slots(copy: PoolCopy, sources: NDArray[np.int64], targets: NDArray[np.int64]) -> None:
     """Records, stamps and KV of some rows into others, all at once."""
-    for array in (*copy.records(), *copy.stamps()):
-        array[targets] = array[sources]
+    move_rows((*copy.records(), *copy.stamps()), sources, targets)
     if copy.snapshot.kv or copy.snapshot.digests:
         copy_content(copy, sources, targets)
 

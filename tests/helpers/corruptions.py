@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from kvaudit.runner.inject_content import move_rows
 from tests.helpers.worlds import HEAD_HASH, World, content, link
 
 Corruption = Callable[[World], None]
@@ -19,6 +20,10 @@ def _changing(world: World) -> Iterator[None]:
     before = _state(world)
     yield
     assert _state(world) != before, "the damage changed nothing"
+
+
+def _all(world: World) -> list[np.ndarray]:
+    return [*world.kv.values(), *world.records.values(), *world.stamps.values()]
 
 
 def _state(world: World) -> list[bytes]:
@@ -92,10 +97,9 @@ def swap_pages(world: World, one: int, other: int, *, records: bool = True) -> N
     """Two pages change places: bytes, and records with them or not."""
     first = np.arange(one * world.page_size, (one + 1) * world.page_size)
     second = np.arange(other * world.page_size, (other + 1) * world.page_size)
-    order = np.concatenate((first, second)), np.concatenate((second, first))
+    arrays = (*world.kv.values(), *(world.records.values() if records else ()))
     with _changing(world):
-        for array in (*world.kv.values(), *(world.records.values() if records else ())):
-            array[order[0]] = array[order[1]]
+        move_rows(arrays, np.concatenate((second, first)), np.concatenate((first, second)))
 
 
 def zero_slots(world: World, slots: list[int], *, records: bool = True, data: bool = True) -> None:
@@ -111,10 +115,7 @@ def zero_slots(world: World, slots: list[int], *, records: bool = True, data: bo
 def copy_chain(world: World, source: str, target: str) -> None:
     """A request's slots hold another one's records and bytes from position 0."""
     with _changing(world):
-        slots = world.request_of(target).slots
-        others = world.request_of(source).slots
-        for array in (*world.kv.values(), *world.records.values(), *world.stamps.values()):
-            array[slots] = array[others]
+        move_rows(_all(world), world.request_of(source).slots, world.request_of(target).slots)
 
 
 def flip_bit(world: World, column: str, slot: int, *, bit: int = 3) -> None:
@@ -142,8 +143,7 @@ def permute_pages(world: World, pages: list[int]) -> None:
     slots = np.array(pages)[:, None] * world.page_size + offsets
     targets = np.roll(slots, -1, axis=0).ravel()
     with _changing(world):
-        for array in (*world.kv.values(), *world.records.values(), *world.stamps.values()):
-            array[targets] = array[slots.ravel()]
+        move_rows(_all(world), slots.ravel(), targets)
 
 
 def shift_slots(world: World, request_id: str, *, first: int, by: int) -> None:
@@ -153,18 +153,15 @@ def shift_slots(world: World, request_id: str, *, first: int, by: int) -> None:
     sources = np.array([slots[idx] for idx in moved])
     targets = np.array([slots[idx + by] for idx in moved])
     with _changing(world):
-        for array in (*world.kv.values(), *world.records.values(), *world.stamps.values()):
-            content_moved = array[sources]
-            if by > 0:
-                array[slots[first : first + by]] = 0
-            array[targets] = content_moved
+        move_rows(_all(world), sources, targets)
+        for array in _all(world) if by > 0 else ():
+            array[slots[first : first + by]] = 0
 
 
 def copy_slots(world: World, sources: list[int], targets: list[int]) -> None:
     """Slots hold what others hold: records, bytes and stamps."""
     with _changing(world):
-        for array in (*world.kv.values(), *world.records.values(), *world.stamps.values()):
-            array[targets] = array[sources]
+        move_rows(_all(world), sources, targets)
 
 
 def stamp_other_tokens(world: World, request_id: str, *, offset: int) -> None:
