@@ -36,6 +36,8 @@ constexpr std::int64_t kNumHalves = 2;                         // K, V
 constexpr std::int64_t kNumColumns = kNumLayers * kNumHalves;  // in the order of the pool
 constexpr std::int64_t kTokenBytes = 4 * 40 * 2;               // heads x head_dim x bfloat16
 constexpr std::int64_t kTokenWords = kTokenBytes / kv::kWordBytes;
+// The highest bit of each bfloat16's exponent: without it no word is a NaN or an infinity.
+constexpr std::uint64_t kFiniteBits = ~std::uint64_t{0x4000'4000'4000'4000};
 constexpr std::int64_t kHalfBytes = kPageSize * kTokenBytes;
 constexpr std::int64_t kRingCapacity = 32;
 constexpr kv::LaunchTag kTags[kNumHalves] = {kv::LaunchTag::kTailKFull, kv::LaunchTag::kTailVFull};
@@ -56,6 +58,7 @@ struct Forward {
       unsigned char* kv_bytes = bytes + (kv::slot_bytes(source, slots[i]) - source.bytes);
       for (std::uint64_t word_idx = 0; word_idx < kTokenWords; ++word_idx) {
         const std::uint64_t word =
+            kFiniteBits &
             kv::splitmix64_mix3(tokens[i], positions[i], column_idx * kTokenWords + word_idx);
         std::memcpy(kv_bytes + word_idx * kv::kWordBytes, &word, sizeof word);
       }
