@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import numpy as np
@@ -74,6 +75,40 @@ def pool_for(rule: str, page_size: int, *, digests_only: bool = False) -> Audite
     if rule == "KV103":
         return AuditedPool(snapshot=snapshot, plans=(world.plan(),))
     return AuditedPool(snapshot=snapshot, sequences=(world.sequences(),))
+
+
+def random_pool(rng: random.Random) -> AuditedPool:
+    """Requests of any length on scattered pages; some begin with another's prompt, shared or not."""
+    page_size = rng.choice([1, 2, 3, 16])
+    pages = rng.sample(range(1, 80), 79)
+    builder = build(
+        num_slots=80 * page_size,
+        page_size=page_size,
+        row_bytes=rng.choice([16, 64]),
+        mode=rng.choice(list(RealKvHashMode)),
+        stamped_columns=rng.choice([("kv.k.0",), ("kv.k.0", "kv.v.0")]),
+        stamps=rng.choice([F_STAMPS, ("kv.k.0",), ()]),
+        canary=rng.choice([("k.tail",), ("k.head", "k.tail"), ("k.tail", "v.tail")]),
+    )
+    for number in range(rng.choice([1, 2, 3])):
+        num_pages = rng.randint(4, 6) if page_size > 1 else rng.randint(6, 20)
+        length = num_pages * page_size - rng.randint(0, page_size - 1)
+        chosen = [pages.pop() for _ in range(num_pages)]
+        slots = [page * page_size + offset for page in chosen for offset in range(page_size)]
+        tokens = [rng.randint(1, 120_000) for _ in range(length + 1)]
+        shared = 0
+        if number and rng.random() < 0.4:
+            first = builder.world.requests[0]
+            common = rng.randint(1, min(len(first.slots), length) - 1)
+            tokens[:common] = first.tokens[:common]
+            shared = common if rng.random() < 0.6 else 0
+            slots[:shared] = first.slots[:shared]
+        builder.request(f"R{number}", tokens=tokens, slots=slots[:length], shared=shared)
+    world = builder.done()
+    return AuditedPool(
+        snapshot=world.snapshot(digests_only=rng.random() < 0.3),
+        sequences=(world.sequences(tokens=rng.random() < 0.7),),
+    )
 
 
 def copy_of(pool: AuditedPool, *, seed: int = 0, **aim: object) -> PoolCopy:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 
@@ -9,9 +10,10 @@ from kvaudit.diagnosis.registry import RULES
 from kvaudit.errors import ConfigError
 from kvaudit.runner.inject import FAULT_CLASSES, FaultClass, fault_of, inject
 from kvaudit.runner.inject_copy import Aim
-from tests.helpers.injecting import named, pool_for
+from tests.helpers.injecting import named, pool_for, random_pool
 
 SEEDS = range(4)
+RANDOM_POOLS = 25
 # These pools have no side buffer, and digests show neither halves of rows nor single numbers.
 REFUSED = {"KV308"}
 REFUSED_WITHOUT_BYTES = {"KV303", "KV306", "KV307"}
@@ -35,6 +37,23 @@ def test_each_class_is_named_by_its_rule_alone_or_refused_by_name(
         assert [finding.rule for finding in findings] == [fault.rule], (seed, injection.damage)
         assert set(injection.damage.slots) <= set(findings[0].slots), seed
         assert set(injection.damage.request_ids) == set(findings[0].request_ids), seed
+
+
+def test_in_a_random_pool_each_class_is_named_by_its_rule_alone_or_refused() -> None:
+    num_named = 0
+    for seed in range(RANDOM_POOLS):
+        pool = random_pool(random.Random(seed))  # noqa: S311 - a test
+        for fault in FAULT_CLASSES:
+            try:
+                injection = inject(pool, fault.name, seed=seed)
+            except ConfigError:
+                continue
+            num_named += 1
+            findings = named(injection.pool)
+            assert [finding.rule for finding in findings] == [fault.rule], (seed, fault.name)
+            assert set(injection.damage.slots) <= set(findings[0].slots), (seed, fault.name)
+            assert set(injection.damage.request_ids) <= set(findings[0].request_ids), seed
+    assert num_named >= 10 * RANDOM_POOLS
 
 
 def test_every_rule_that_explains_a_pool_has_a_class() -> None:
