@@ -55,7 +55,7 @@ class CudaMachine:
         return host
 
     def zero(self, words: KernelArray) -> None:
-        """Enqueue: all words become 0."""
+        """Enqueue: all words, shape [n], uint64, become 0."""
         device_memory.launch_fill(words, 0, device_memory.SHAPES[-1])
 
     def seconds(self, call: Callable[[], None], *, repeats: int) -> list[float]:

@@ -50,10 +50,6 @@ class Machine(Protocol):
         """What is in it now, in host memory; waits for what is enqueued."""
         ...
 
-    def zero(self, words: KernelArray) -> None:
-        """Enqueue: all words, shape [n], uint64, become 0."""
-        ...
-
     def seconds(self, call: Callable[[], None], *, repeats: int) -> list[float]:
         """How long what a call enqueues takes, once warm, each time from memory."""
         ...
@@ -87,10 +83,6 @@ class HostMachine:
         """The array itself."""
         host: NDArray[np.generic] = array
         return host
-
-    def zero(self, words: KernelArray) -> None:
-        """All words become 0."""
-        words[...] = 0
 
     def seconds(self, call: Callable[[], None], *, repeats: int) -> list[float]:
         """Wall time of a call, after one that is not timed."""

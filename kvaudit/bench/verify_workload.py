@@ -97,6 +97,8 @@ class VerifyWorkload:
         self.real_kv = real_kv
         self._pool = pool
         self._layout = (pool.page_size, pool.bytes_per_token, read_bytes)
+        # The few bytes of PARTIAL are read beside the records, as the launch API has it.
+        self._folded = (*self._layout[:-1], 0) if real_kv is RealKv.PARTIAL else self._layout
         self._records = records
         self._plan = plan
         self._sampled = sampled
@@ -148,22 +150,21 @@ class VerifyWorkload:
         return {
             "reason_bits": np.full(self.num_entries, UNWRITTEN, dtype=np.uint32),
             **fresh_ring(),
-            **fold_outputs(self.num_entries, self._layout[-1]),
+            **fold_outputs(self.num_entries, self._folded[-1]),
         }
 
     def launch(self, machine: Machine, arrays: PlacedArrays) -> None:
-        """Enqueue the fold, where the mode has one, and the launch."""
-        hashes = real_kv_hashes(machine, arrays, layout=self._layout)
+        """Enqueue the launch, after the fold where the mode has one that it does not do itself."""
+        hashes = real_kv_hashes(machine, arrays, layout=self._folded)
         names = ("canary_records", "slots", "tokens", "positions", "prev_slots", "num_valid")
-        machine.kernels.launch_verify(
-            *(arrays[name] for name in names),
-            arrays["enable"],
-            hashes,
-            arrays["reason_bits"],
-            *(arrays[name] for name in fresh_ring()),
-            _TAG,
-            True,
-        )
+        inputs = (*(arrays[name] for name in names), arrays["enable"], hashes)
+        outputs = (arrays["reason_bits"], *(arrays[name] for name in fresh_ring()))
+        if self.real_kv is RealKv.PARTIAL:
+            machine.kernels.launch_verify_source(
+                *inputs, arrays["source_bytes"], *outputs, _TAG, True, *self._layout
+            )
+        else:
+            machine.kernels.launch_verify(*inputs, *outputs, _TAG, True)
 
     def engine_launch(self, arrays: PlacedArrays) -> None:
         """Enqueue the engine-shaped launch, which folds in line."""

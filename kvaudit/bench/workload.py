@@ -139,7 +139,7 @@ def ring_rows(outputs: HostArrays) -> NDArray[np.uint64]:
 def fold_outputs(num_entries: int, read_bytes: int) -> dict[str, NDArray[Any]]:
     """Scratch of `real_kv_hashes`; empty where nothing is read."""
     length = num_entries if read_bytes else 0
-    return {name: np.zeros(length, np.uint64) for name in ("source_hashes", "real_kv_hashes")}
+    return {"real_kv_hashes": np.zeros(length, np.uint64), "uncounted": memory.absent(np.int32)}
 
 
 def real_kv_hashes(
@@ -149,15 +149,15 @@ def real_kv_hashes(
 
     Args:
         machine: where.
-        arrays: source_bytes, slots, source_hashes and real_kv_hashes among them.
+        arrays: source_bytes, slots and what `fold_outputs` made among them.
         layout: page_size, num_bytes_per_token and read_bytes.
     """
     hashes = arrays["real_kv_hashes"]
     if layout[-1]:
-        source_hashes = arrays["source_hashes"]
-        machine.kernels.launch_fold(arrays["source_bytes"], arrays["slots"], source_hashes, *layout)
-        machine.zero(hashes)
-        machine.kernels.launch_combine(source_hashes, hashes)
+        counts = (arrays["uncounted"], arrays["uncounted"])
+        machine.kernels.launch_fold_source(
+            arrays["source_bytes"], arrays["slots"], *counts, hashes, *layout, True
+        )
     return hashes
 
 

@@ -35,12 +35,6 @@ def test_every_repeat_is_timed_and_the_first_call_is_not() -> None:
     assert len(calls) == 6
 
 
-def test_zeroed_words_are_0() -> None:
-    words = np.ones(5, dtype=np.uint64)
-    HostMachine("numba_cpu").zero(words)
-    assert not words.any()
-
-
 def test_a_yardstick_is_a_bandwidth_with_its_direction() -> None:
     for direction in ("read", "write"):
         yardstick = HostMachine("numba_cpu").yardstick(direction, 1 << 22)

@@ -36,7 +36,7 @@ SPOILT = [
     ("fold", "launch_fold", 2, "hash"),
     ("verify", "launch_verify", 8, "reason bits"),
     ("verify", "launch_verify", 9, "row"),
-    ("verify", "launch_combine", 1, "combined hash"),
+    ("verify", "launch_fold_source", 4, "combined hash"),
     ("write", "launch_write", 10, "record"),
     ("write", "launch_write", 12, "number of rows"),
     ("plan", "launch_plan", 7, "slot"),
