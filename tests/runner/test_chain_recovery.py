@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from kvaudit import api
 from kvaudit.capture.pool_dump import PoolDump
 from kvaudit.constants import RECORD_POSITION, FailReason, LaunchTag, RealKvHashMode
-from kvaudit.core.audit_options import AuditOptions
 from kvaudit.core.chain_entries import ChainCounters
 from kvaudit.core.coverage import Family
 from kvaudit.core.dataset import AuditedPool, Dataset
 from kvaudit.core.entries import ALL_ENTRIES, Scope
-from kvaudit.core.kv_column import ArrayColumn
 from kvaudit.core.launch_tag import PoolKind
 from kvaudit.core.layout import SlotRanges
 from kvaudit.core.report import Report, Verdict
@@ -28,11 +21,10 @@ from kvaudit.runner.chain_recovery import ChainRecovery, judged_rows, stamped_ro
 from kvaudit.runner.row_space import RowSpace
 from tests.helpers import corruptions
 from tests.helpers.watcher import Watcher
-from tests.helpers.worlds import HEAD_HASH, World, build, fixture_f, fold, link
+from tests.helpers.worlds import build, fixture_f
 from tests.runner.test_footprints import CASES
 
 ALL, NONE = RealKvHashMode.ALL, RealKvHashMode.NONE
-EXAMPLES = Path(__file__).parents[2] / "examples"
 
 # What the records of each footprint prove by themselves: without real data, then with it.
 BY_CHAIN = {
@@ -206,192 +198,12 @@ def test_slot_0_is_a_record_like_any_other_where_it_is_not_reserved(run) -> None
     assert (row.slot, row.position, row.expected_position) == (1, 4, 1)
 
 
-# What must not raise an alarm: CASES.md 2 (guards) and 7
-
-
-def _fixture(**options: object) -> World:
-    return fixture_f(**{"mode": ALL, "stamps": ("kv.k.0", "kv.v.1"), **options})
-
-
-def _shared_prefix() -> Snapshot:
-    return (
-        build(mode=ALL)
-        .request("A", tokens=[11, 12, 13, 14], slots=[2, 3, 4, 5])
-        .request("C", tokens=[11, 12, 33, 34], slots=[2, 3, 8, 9], shared=2)
-        .done()
-        .snapshot()
-    )
-
-
-def _twice(tokens: list[int]) -> Snapshot:
-    """The same prompt twice, in slots of its own: no prefix cache."""
-    builder = build(mode=ALL).request("A", tokens=tokens, slots=[2, 3, 4, 5])
-    return builder.request("B", tokens=tokens, slots=[9, 8, 7, 6]).done().snapshot()
-
-
-def _draft_pool(position_offset: int) -> Snapshot:
-    """Stamped with another token and another position than the target's, declared or not."""
-    world = _fixture()
-    corruptions.shift_positions(world, "A", first=0, delta=1)
-    corruptions.shift_positions(world, "B", first=0, delta=1)
-    return world.snapshot(token_offset=1, position_offset=position_offset)
-
-
-def _freed(**evidence: np.ndarray) -> World:
-    """B was freed, a late writer touched its slots, and its record at 8 says nonsense."""
-    world = _fixture()
-    world.evidence.update(evidence)
-    corruptions.flip_bit(world, "kv.k.0", 7)
-    corruptions.flip_record_bit(world, 8, RECORD_POSITION)
-    return world
-
-
-def _states(**slots: range) -> np.ndarray:
-    states = np.full(16, "live", dtype=object)
+def states(**slots: range) -> np.ndarray:
+    """`alloc.state` of fixture F: live but for these slots."""
+    column = np.full(16, "live", dtype=object)
     for state, places in slots.items():
-        states[list(places)] = state
-    return states
-
-
-def _window() -> Snapshot:
-    """Positions before the window are given away: their successors have no predecessor."""
-    world = _fixture()
-    corruptions.zero_slots(world, [2, 3, 6])
-    return world.snapshot(window=2)
-
-
-def _never_stamped() -> Snapshot:
-    world = _fixture()
-    corruptions.zero_slots(world, [8, 9], data=False)
-    world.stamps["kv.k.0"][[8, 9]] = 0
-    world.evidence["stamped_step"] = np.where(np.isin(np.arange(16), [8, 9]), -1, 4)
-    return world.snapshot()
-
-
-def _garbage_in_reserved_slots() -> Snapshot:
-    world = _fixture(reserved="0-1")
-    for slot in (0, 1):
-        world.stamp_record(slot, token=11, position=slot * 5, prev_hash=0x89CD2ABFBEBC0649)
-        corruptions.overwrite_bytes(world, slot)
-    return world.snapshot()
-
-
-def _unstamped_half() -> Snapshot:
-    world = _fixture(canary=("k.tail", "v.head", "v.tail"))
-    for name in ("v.head", "v.tail"):
-        world.records[name][:] = 0
-    return world.snapshot()
-
-
-def _started_late() -> Snapshot:
-    """A sequence that was stamped from position 5 on begins a chain there."""
-    builder = build(mode=ALL)
-    builder.request("A", tokens=list(range(9)), slots=[4, 5, 6, 7], start_position=5)
-    return builder.done().snapshot()
-
-
-def _rejected_drafts() -> Snapshot:
-    """Draft tokens at positions 3 and 4 were rejected; position 3 was then written again."""
-    world = build(mode=ALL).request("A", tokens=[1, 2, 3, 7, 8], slots=[2, 3, 4, 5, 6]).done()
-    request = world.request_of("A")
-    request.tokens[3], request.kv_len = 9, 4
-    world.stamp_request(request, first=3)
-    return world.snapshot()
-
-
-def _combined_hash_without_its_column() -> Snapshot:
-    world = _fixture(stamped_columns=("kv.k.0", "kv.k.1"))
-    snapshot = world.snapshot()
-    return replace(
-        snapshot, kv={name: snapshot.kv[name] for name in snapshot.kv if name != "kv.k.1"}
-    )
-
-
-def _mid_step() -> Snapshot:
-    world = _fixture()
-    corruptions.flip_bit(world, "kv.k.0", 7)
-    return world.snapshot(at=DumpMoment.MID_STEP)
-
-
-GUARDS: dict[str, Callable[[], Snapshot]] = {
-    "G1 shared prefix": _shared_prefix,
-    "one prompt twice": lambda: _twice([11, 12, 13, 14]),
-    "one token over and over, twice": lambda: _twice([0, 0, 0, 0]),
-    "G2 undeclared offset": lambda: _draft_pool(0),
-    "G3 declared offset": lambda: _draft_pool(1),
-    "G6 heads": lambda: _fixture(canary=("k.head", "v.head", "k.tail", "v.tail")).snapshot(),
-    "G7 freed, and consistent": lambda: _fixture().snapshot(),
-    "freed, and overwritten": lambda: _freed(
-        **{"alloc.state": _states(free=range(6, 10))}
-    ).snapshot(),
-    "null blocks": lambda: _freed(**{"alloc.state": _states(null=range(6, 10))}).snapshot(),
-    "G8 unstamped half": _unstamped_half,
-    "window": _window,
-    "never stamped": _never_stamped,
-    "reserved slots": _garbage_in_reserved_slots,
-    "a chain begun late": _started_late,
-    "rejected draft tokens": _rejected_drafts,
-    "a column of the combined hash absent": _combined_hash_without_its_column,
-    "digests alone": lambda: _fixture().snapshot(digests_only=True),
-}
-
-
-@pytest.mark.parametrize("guard", GUARDS)
-def test_what_is_no_fault_raises_no_alarm(run, guard: str) -> None:
-    report = run(alone(GUARDS[guard]()))
-    assert report.violations == []
-    assert report.verdict is Verdict.CLEAN
-    assert report.coverage.families[Family.RECORDS].checked > 0
-
-
-def test_bytes_of_a_mid_step_dump_are_not_judged(run) -> None:
-    report = run(alone(_mid_step()))
-    assert (report.violations_total, report.verdict) == (0, Verdict.INCOMPLETE)
-    assert "KV001" in {finding.rule for finding in report.findings}
-
-
-def test_the_same_faults_on_live_slots_are_rows(run) -> None:
-    report = run(alone(_freed(**{"alloc.state": _states()}).snapshot()))
-    assert {row.slot for row in report.violations} == {7, 8}
-
-
-def test_a_free_slot_is_followed_and_not_judged(run) -> None:
-    """Its record is what a live chain goes on from."""
-    world = _fixture()
-    world.evidence["alloc.state"] = _states(free=range(6, 8))
-    report = run(alone(world.snapshot()))
-    assert report.chains[0].orphans == 0
-    assert report.coverage.slots_checked == 6
-
-
-@pytest.mark.parametrize("seed", range(25))
-def test_random_clean_pools_are_clean(run, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    builder = build(
-        num_slots=96,
-        page_size=int(rng.choice([1, 4, 16])),
-        mode=RealKvHashMode(int(rng.integers(0, 3))),
-        stamped_columns=("kv.k.0", "kv.v.1"),
-        stamps=("kv.v.0",),
-        canary=("k.head", "k.tail", "v.tail"),
-        reserved=str(rng.choice(["0", "none", "0-3"])),
-    )
-    free = rng.permutation(np.arange(4, 96)).tolist()
-    sequences: list[tuple[list[int], list[int]]] = [([], [])]
-    for idx in range(8):
-        tokens, slots = sequences[int(rng.integers(0, len(sequences)))]
-        shared = int(rng.integers(0, len(tokens) + 1))
-        new = rng.integers(0, 3, int(rng.integers(1, 12))).tolist()
-        tokens = tokens[:shared] + new
-        slots = slots[:shared] + [free.pop() for _ in new]
-        builder.request(f"r{idx}", tokens=tokens, slots=slots, shared=shared)
-        sequences.append((tokens, slots))
-    world = builder.done()
-    corruptions.zero_slots(world, rng.choice(sequences[-1][1], 1).tolist())
-    report = run(alone(world.snapshot()))
-    assert report.verdict is Verdict.CLEAN
-    covered = report.coverage.families[Family.RECORDS]
-    assert covered.checked == covered.planned > 0
+        column[list(places)] = state
+    return column
 
 
 # Scope and stamps
@@ -440,7 +252,7 @@ def test_a_mid_step_dump_without_records_checks_no_slot(run) -> None:
 
 def test_stamps_of_free_and_reserved_slots_are_not_judged() -> None:
     world = fixture_f(canary=(), stamps=("kv.k.0",), reserved="0-3")
-    world.evidence["alloc.state"] = _states(free=range(6, 8))
+    world.evidence["alloc.state"] = states(free=range(6, 8))
     world.stamps["kv.k.0"][[1, 2]] = 7
     snapshot = world.snapshot()
     assert np.flatnonzero(stamped_rows(snapshot, ALL_ENTRIES)).tolist() == [4, 5, 8, 9]
@@ -452,7 +264,7 @@ def test_stamps_of_free_and_reserved_slots_are_not_judged() -> None:
     ("canary", "states", "why"),
     [
         (("k.tail",), None, "not stamped"),
-        (("k.tail",), _states(free=range(16)), "free slots alone"),
+        (("k.tail",), states(free=range(16)), "free slots alone"),
     ],
 )
 def test_a_pool_that_records_say_nothing_of_is_incomplete_and_says_why(
@@ -518,150 +330,6 @@ def test_the_size_of_a_look_changes_nothing(monkeypatch, size: int) -> None:
     parts = _recovery("cpu", Watcher(), snapshot).run()
     assert parts.counters == whole.counters
     assert parts.entries[0].slot_indices.tolist() == whole.entries[0].slot_indices.tolist()
-
-
-# Real captures, without their sequences
-
-
-def _example(name: str) -> tuple[Dataset, AuditedPool]:
-    [pool] = api.open([EXAMPLES / name]).pools
-    return alone(pool.snapshot), pool
-
-
-@pytest.mark.parametrize("name", ["smollm2-clean", "smollm2-digests"])
-def test_a_real_capture_has_a_chain_a_prompt_and_is_clean(name: str) -> None:
-    dataset, pool = _example(name)
-    report = api.audit(dataset, backend="cpu")
-    assert report.verdict is Verdict.CLEAN
-    [sequences] = pool.sequences
-    contents = {
-        tuple(sequences.tokens_of(idx)[: int(sequences.kv_lens[idx])].tolist())
-        for idx in range(sequences.num_sequences)
-    }
-    assert len(contents) == sequences.num_sequences == 8
-    for counters in report.chains:
-        assert (counters.chains, counters.orphans) == (8, 0)
-    assert report.coverage.families[Family.BYTES].ratio == 1.0
-
-
-def test_the_fault_of_a_real_capture_is_found_without_its_sequences() -> None:
-    dataset, pool = _example("smollm2-damaged")
-    found, known = (
-        {(row.tag, row.slot, row.columns) for row in api.audit(each, backend="cpu").violations}
-        for each in (dataset, Dataset(pools=[pool]))
-    )
-    assert found == known == {(LaunchTag.TAIL_V_FULL, 873, ()), (None, 873, ("kv.v.17",))}
-
-
-def test_a_late_position_of_a_real_capture_is_found() -> None:
-    _, pool = _example("smollm2-clean")
-    column = pool.snapshot.canary["k.tail"]
-    records = column.read().copy()
-    records[100, RECORD_POSITION] += 1
-    damaged = ArrayColumn(name=column.name, values=records)
-    snapshot = replace(pool.snapshot, canary={"k.tail": damaged})
-    options = AuditOptions(skip_bytes=True)
-    [row] = api.audit(alone(snapshot), backend="cpu", options=options).violations
-    assert row.slot == int(pool.snapshot.slots[100])
-
-
-# Random damage
-
-
-def _damaged_world(seed: int) -> World:
-    """Chains that share prefixes, with flipped bits, zeroed slots and foreign copies."""
-    rng = np.random.default_rng(seed)
-    builder = build(
-        num_slots=64,
-        mode=RealKvHashMode(int(rng.integers(0, 3))),
-        row_bytes=int(rng.choice([16, 24])),
-        stamped_columns=("kv.k.0", "kv.v.1"),
-        stamps=("kv.v.0",),
-        canary=("k.head", "k.tail", "v.tail"),
-        reserved=str(rng.choice(["0", "none", "0-3"])),
-    )
-    free = rng.permutation(np.arange(64)).tolist()
-    for idx in range(6):
-        tokens = rng.integers(0, 2, int(rng.integers(1, 10))).tolist()
-        builder.request(f"r{idx}", tokens=tokens, slots=[free.pop() for _ in tokens])
-    world = builder.done()
-    for _ in range(int(rng.integers(0, 16))):
-        one, other = rng.integers(0, 64, 2).tolist()
-        match int(rng.integers(0, 4)):
-            case 0:
-                name, word = str(rng.choice(list(world.records))), int(rng.integers(0, 4))
-                world.records[name][one, word] ^= np.uint64(1 << int(rng.integers(0, 64)))
-            case 1:
-                world.kv[str(rng.choice(list(world.kv)))][one, 3] ^= np.uint8(4)
-            case 2:
-                for array in (*world.records.values(), *world.kv.values()):
-                    array[one] = 0
-            case _:
-                for array in world.records.values():
-                    array[one] = array[other]
-    return world
-
-
-def _model(world: World) -> set[tuple[object, ...]]:
-    """(tag or columns, slot, expected position, reasons) of every row, a record at a time."""
-    rows: set[tuple[object, ...]] = set()
-    held = set()
-    for tag, column in (
-        ("HEAD_K_FULL", "k.head"),
-        ("TAIL_K_FULL", "k.tail"),
-        ("TAIL_V_FULL", "v.tail"),
-    ):
-        records = {
-            slot: [int(word) for word in words]
-            for slot, words in enumerate(world.records[column])
-            if words.any() and slot not in world.reserved
-        }
-        held |= records.keys()
-        ends = {slot: link(words[2], *words[:2]) for slot, words in records.items()}
-        for slot, (_, position, prev_hash, real) in records.items():
-            due = {
-                (records[prev][1] + 1) % 2**64
-                for prev, hashed in ends.items()
-                if hashed == prev_hash != HEAD_HASH
-            } or {position}
-            half, buffer = column.split(".")
-            reasons = FailReason(0)
-            if due != {position}:
-                reasons |= FailReason.VERIFY_POSITION_MISMATCH
-            if real != (0 if buffer == "head" else world.real_kv_hash(slot, half)):
-                reasons |= FailReason.VERIFY_REAL_KV_HASH_MISMATCH
-            if reasons:
-                rows.add((tag, slot, due.pop(), reasons))
-    for slot in held:
-        stamp = world.stamps["kv.v.0"][slot]
-        if stamp != fold(world.kv["kv.v.0"][slot, : world.read_bytes].tobytes()):
-            rows.add((("kv.v.0",), slot, None, FailReason.COLUMN_DIGEST_MISMATCH))
-    return rows
-
-
-def test_random_pools_give_the_rows_of_the_model_on_every_backend(run) -> None:
-    failed, reasons = 0, FailReason(0)
-    for seed in range(60):
-        world = _damaged_world(seed)
-        report = run(alone(world.snapshot()), max_violations=10_000)
-        found = {
-            (row.columns, row.slot, None, row.reasons)
-            if row.tag is None
-            else (row.tag.name, row.slot, row.expected_position % 2**64, row.reasons)
-            for row in report.violations
-        }
-        expected = _model(world)
-        assert found == expected, f"seed {seed}"
-        assert len(report.violations) == report.violations_total == len(expected)
-        failed += bool(expected)
-        for row in report.violations:
-            reasons |= row.reasons
-    assert 30 < failed < 60
-    assert reasons == (
-        FailReason.VERIFY_POSITION_MISMATCH
-        | FailReason.VERIFY_REAL_KV_HASH_MISMATCH
-        | FailReason.COLUMN_DIGEST_MISMATCH
-    )
 
 
 def test_an_empty_snapshot_is_incomplete(run) -> None:

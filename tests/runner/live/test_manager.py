@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from kvaudit.constants import LaunchTag, RealKvHashMode
+from kvaudit.constants import RealKvHashMode
 from kvaudit.core.launch_tag import KvHalf, PoolKind
 from kvaudit.errors import CanaryStalledError, CanaryViolationError, ConfigError
 from kvaudit.runner.live import manager as manager_module
@@ -40,7 +40,7 @@ def _recorder(dumps: list[DumpRequest], triggered: Callable[[], bool] = bool) ->
     return FlightRecorder(write=dumps.append, triggered=triggered, max_dumps=3)
 
 
-def _cached_by(engine: Callable[[], LiveEngine]) -> Callable[[PoolKind], Any]:
+def cached_by(engine: Callable[[], LiveEngine]) -> Callable[[PoolKind], Any]:
     """What an engine that is yet to be made caches."""
     return lambda kind: engine().cached_prefixes(kind)
 
@@ -178,7 +178,7 @@ def test_a_served_engine_is_clean_over_hundreds_of_steps(
         config,
         halves=(KvHalf.K, KvHalf.V),
         window=window,
-        cached_prefixes=_cached_by(lambda: engine),
+        cached_prefixes=cached_by(lambda: engine),
         tell=told.append,
     )
     with engine.manager:
@@ -214,113 +214,6 @@ def test_mode_none_launches_nothing_and_says_nothing() -> None:
     assert engine.state.words.count_nonzero() == 0
     assert engine.pool.buffers["k.tail"].count_nonzero() == 0
     assert engine.manager.step == 0
-
-
-def test_statistics_have_the_figures_of_steps_100_200_and_300(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    engine = LiveEngine(replace(LOG, sweep_interval=50), cached_prefixes=_cached_by(lambda: engine))
-    figures = {}
-    with caplog.at_level(logging.INFO, logger="kvaudit"), engine.manager:
-        for step in range(1, 301):
-            engine.step()
-            figures[step] = (int(engine.state.slot_run_counters.sum()), engine.manager.sweep_passes)
-    assert [record.getMessage() for record in caplog.records] == [
-        f"[canary] step={step} protected_tokens={figures[step][0]} "
-        f"sweep_passes={figures[step][1]} violations=0 launch_tags_active=3/3"
-        for step in (100, 200, 300)
-    ]
-    assert figures[300][1] == 6
-
-
-def test_a_launch_that_is_dropped_from_step_150_on_is_named_at_step_300() -> None:
-    engine = LiveEngine(replace(LOG, stats_print_every_n_steps=0))
-
-    def serve() -> None:
-        for step in range(1, 400):
-            if engine.length == engine.max_len:
-                engine.length = 0
-            planned = engine.pool.planned(engine.batch(), config=LOG)
-            tags = None if step < 150 else {LaunchTag.HEAD_K_FULL}
-            engine.manager.begin_planned_step([replace(planned, tags=tags)])
-            engine.manager.end_step()
-
-    with pytest.raises(CanaryStalledError) as caught:
-        serve()
-    assert (caught.value.tags, caught.value.step) == (("TAIL_K_FULL",), 300)
-
-
-def test_steps_in_which_nothing_is_planned_are_no_stall() -> None:
-    engine = LiveEngine(LOG)
-    with engine.manager:
-        for _ in range(250):
-            engine.manager.begin_planned_step([])
-            engine.manager.end_step()
-
-
-def test_steps_that_are_only_begun_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
-    engine = LiveEngine(LOG)
-    with engine.manager as canary:
-        for _ in range(3):
-            canary.begin_step(engine.batch())
-    assert "3 steps were begun and 0 ended" in caplog.text
-
-
-def test_steps_that_are_only_ended_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
-    engine = LiveEngine(LOG)
-    with engine.manager as canary:
-        for _ in range(3):
-            canary.end_step()
-    assert "0 steps were begun and 3 ended" in caplog.text
-
-
-@pytest.mark.parametrize("num_steps", [0, 2])
-def test_a_run_with_whole_steps_or_none_is_not_warned_of(
-    caplog: pytest.LogCaptureFixture, num_steps: int
-) -> None:
-    engine = LiveEngine(LOG)
-    with engine.manager:
-        engine.run(num_steps)
-    assert "were begun" not in caplog.text
-
-
-def test_v_buffers_that_are_never_stamped_are_no_stall() -> None:
-    engine = LiveEngine(LOG, halves=(KvHalf.K, KvHalf.V))
-    k_tags = {LaunchTag.HEAD_K_FULL, LaunchTag.TAIL_K_FULL}
-    with engine.manager:
-        for _ in range(12):
-            planned = engine.pool.planned(engine.batch(), config=LOG)
-            engine.manager.begin_planned_step([replace(planned, tags=k_tags)])
-            engine.manager.end_step()
-
-
-def test_the_state_of_now_is_read_with_the_rows_that_were_stored() -> None:
-    engine = LiveEngine(
-        replace(QUIET, ring_capacity=2, sweep_interval=2),
-        halves=(KvHalf.K, KvHalf.V),
-        cached_prefixes=_cached_by(lambda: engine),
-    )
-    engine.run(4)
-    slot = engine.overwrite(1, 1)
-    engine.run(3)
-    state = engine.manager.read_state()
-    assert state.active_tags == tuple(LaunchTag)[:6]
-    assert state.kernel_run_counters[LaunchTag.TAIL_V_FULL] == 14
-    assert state.kernel_run_counters[LaunchTag.SWEEP_K_FULL] == 3
-    assert state.sweep_passes == {LaunchTag.SWEEP_K_FULL: 3, LaunchTag.SWEEP_V_FULL: 3}
-    assert state.is_overflown
-    assert state.ring.shape == (2, 8)
-    assert slot in state.ring[:, 1]
-    engine.state.violation_ring.zero_()
-    assert slot in state.ring[:, 1]
-
-
-def test_a_state_without_a_violation_has_no_row() -> None:
-    engine = LiveEngine(QUIET)
-    engine.run(2)
-    state = engine.manager.read_state()
-    assert state.ring.shape == (0, 8)
-    assert state.active_tags == (LaunchTag.HEAD_K_FULL, LaunchTag.TAIL_K_FULL)
 
 
 def test_an_alarm_of_one_observer_leaves_the_others_their_step(
@@ -406,7 +299,7 @@ def test_a_canary_made_in_inference_mode_is_stepped_and_finished_outside_of_it()
     config = replace(LOG, real_kv_hash_mode=RealKvHashMode.ALL, sweep_interval=3)
     with torch.inference_mode():
         engine = LiveEngine(
-            config, cached_prefixes=_cached_by(lambda: engine), tell=told.append, window=4
+            config, cached_prefixes=cached_by(lambda: engine), tell=told.append, window=4
         )
         engine.run(4)
     engine.run(4)
@@ -471,7 +364,7 @@ def test_device_serving_is_clean_and_one_overwritten_record_is_found() -> None:
     engine = LiveEngine(
         config,
         device="cuda",
-        cached_prefixes=_cached_by(lambda: engine),
+        cached_prefixes=cached_by(lambda: engine),
         tell=told.append,
     )
     with engine.manager:
