@@ -16,8 +16,9 @@ for _name in [name for name in os.environ if name.startswith("KVAUDIT_")]:
     del os.environ[_name]
 
 # The first example of a test may compile a kernel: no deadline. A simulated thread is a Python
-# thread: fewer examples.
+# thread: fewer examples. CONTRIBUTING.md says when `--hypothesis-profile thousand` is wanted.
 settings.register_profile("kernels", deadline=None)
+settings.register_profile("thousand", max_examples=1_000, deadline=None)
 settings.register_profile("simulator", max_examples=6, deadline=None)
 settings.load_profile("simulator" if IN_SIMULATOR else "kernels")
 
