@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.capture.arguments import check_choice, integer, schema_metadata, slot_ranges, text
+from kvaudit.capture.content import FIRST_LAYER, Content, Grain, check_content, columns_with_bytes
 from kvaudit.capture.layouts import KvTensors, Layers, slot_views
 from kvaudit.capture.slot_view import GatheredColumn
 from kvaudit.capture.tables import IntegerLists, Integers, flat_sequences, live_slots, sequence_rows
@@ -26,8 +27,6 @@ from kvaudit.errors import ConfigError
 if TYPE_CHECKING:
     from kvaudit.core.sequences import Sequences
 
-Content = Literal["bytes", "digests"]
-Grain = Literal["slot", "page"]
 Rows = Literal["live", "all"]
 
 SNAPSHOT_SUFFIX: Final = ".snapshot.arrow"
@@ -90,7 +89,8 @@ def dump(
         reserved_slots: slots that never hold a token: "0", "0-15", "none".
         rows: "live" dumps the slots of all positions below kv_len, "all" the whole pool.
         layers: the layers to dump.
-        content: "bytes", or "digests" for one 64-bit hash a layer, half and slot; those of CUDA
+        content: "bytes", "digests" for one 64-bit hash a layer, half and slot, or "digests+layer0"
+            for these and the bytes of layer 0, which tell whose KV a slot holds. Digests of CUDA
             tensors are computed on their devices, which needs kvaudit's kernels, compiled once.
         digest_grain: "slot", or "page" for one hash of all live slots of a page together: smaller
             files, in which a page that differs is named and not its slot.
@@ -125,6 +125,7 @@ def dump(
         step=None if step is None else integer(step, "step", at_least=0),
     )
     views = slot_views(kv, layout=layout, page_size=page_size, layers=layers)
+    _check_first_layer(layers, content)
     num_slots = views[0].num_slots
     sequences = sequence_rows(
         page_size=page_size,
@@ -146,8 +147,8 @@ def dump(
         reserved_slots=reserved,
         key=key,
         at=DumpMoment(at),
-        kv=columns if content == "bytes" else {},
-        digests=_digests(columns, by_page) if content == "digests" else {},
+        kv=columns_with_bytes(columns, content),
+        digests={} if content == "bytes" else _digests(columns, by_page),
         digest_grain=DigestGrain(digest_grain),
         metadata={**further, "sequences": sequences_path(path).name},
     )
@@ -182,18 +183,12 @@ def write_pair(stem: str | Path, *, snapshot: Snapshot, sequences: Sequences) ->
     return files
 
 
-def check_content(content: str, digest_grain: str) -> None:
-    """Refuse a content or a grain that is none, and bytes with the grain of digests.
-
-    Raises:
-        ConfigError: naming the argument.
-    """
-    check_choice("content", content, ("bytes", "digests"))
-    check_choice("digest_grain", digest_grain, tuple(DigestGrain))
-    if content == "bytes" and digest_grain != DigestGrain.SLOT:
+def _check_first_layer(layers: Layers, content: Content) -> None:
+    """Refuse to leave out the layer that is asked for; a later rank of a pipeline has none."""
+    if content == "digests+layer0" and not isinstance(layers, str) and FIRST_LAYER not in layers:
         raise ConfigError(
-            f"digest_grain: {digest_grain!r}, but the content is bytes",
-            hint="give content='digests' with it",
+            f"layers: {list(layers)}, but the content is {content}",
+            hint="add layer 0, or give content='digests'",
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kvaudit.capture.content import Content, columns_with_bytes
 from kvaudit.capture.digests import column_digests
 from kvaudit.constants import RealKvHashMode
 from kvaudit.core.kv_column import ArrayColumn, ArrayKvColumn, KvColumn, PageColumn, RowColumn
@@ -23,13 +24,21 @@ class PoolDump:
     snapshot: Snapshot
     sequences: Sequences
 
-    def as_digests(self) -> PoolDump:
-        """The same with digests in place of bytes."""
+    def as_content(self, content: Content) -> PoolDump:
+        """The same with the bytes of that content alone, and digests of all columns but for bytes."""
+        if content == "bytes":
+            return self
+        whole = self.snapshot
+        without = {name: column for name, column in whole.kv.items() if name not in whole.digests}
         digests = {
             name: ArrayColumn(name=name, values=values)
-            for name, values in column_digests(self.snapshot.kv).items()
+            for name, values in column_digests(without).items()
         }
-        snapshot = replace(self.snapshot, kv={}, digests={**self.snapshot.digests, **digests})
+        snapshot = replace(
+            whole,
+            kv=columns_with_bytes(whole.kv, content),
+            digests={**whole.digests, **digests},
+        )
         return replace(self, snapshot=snapshot)
 
     def by_page(self) -> PoolDump:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.capture.arguments import integer
-from kvaudit.capture.dump import Content
+from kvaudit.capture.content import Content
 from kvaudit.capture.layouts import KvTensors, slot_views
 from kvaudit.capture.pool_dump import PoolDump
 from kvaudit.capture.slot_memory import memory_of, overlaps
@@ -282,7 +282,7 @@ class PoolRecorder:
             ),
             sequences=flat_sequences(rows, key),
         )
-        return dumped.as_digests() if content == "digests" else dumped
+        return dumped.as_content(content)
 
     def _save_given_away(
         self,

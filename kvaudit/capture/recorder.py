@@ -27,8 +27,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kvaudit.capture.arguments import check_choice, integer, schema_metadata, text
-from kvaudit.capture.dump import Content, Grain, check_content, sequences_path, write_pair
+from kvaudit.capture.arguments import integer, schema_metadata, text
+from kvaudit.capture.content import Content, Grain, check_content
+from kvaudit.capture.dump import sequences_path, write_pair
 from kvaudit.capture.forward_row import (
     ForwardRow,
     PoolTables,
@@ -52,7 +53,8 @@ class Recorder:
     """Follows the pools of one engine. Its methods may be called from different threads.
 
     Args:
-        content: "bytes", or "digests" for one 64-bit hash a layer, half and slot.
+        content: "bytes", "digests" for one 64-bit hash a layer, half and slot, or "digests+layer0",
+            as in `dump`.
         instance: the engine process, such as "decode-0".
         rank: the rank that owns the pools.
         metadata: further schema metadata of every file, such as {"engine": ..., "model": ...}.
@@ -69,7 +71,7 @@ class Recorder:
         rank: int | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> None:
-        check_choice("content", content, ("bytes", "digests"))
+        check_content(content)
         self._content: Content = content
         self._instance = None if instance is None else text(instance, "instance")
         self._rank = None if rank is None else integer(rank, "rank", at_least=0)
@@ -308,8 +310,8 @@ class Recorder:
         Args:
             directory: the folder; it is made.
             request_ids: these requests alone, and nothing that was given away; None = all.
-            content: other than the recorder's own; "bytes" of what was given away can be written
-                only by a recorder of bytes.
+            content: other than the recorder's own; bytes of what was given away can be written only
+                by a recorder of those bytes.
             digest_grain: of digests, "slot", or "page" for one hash of all slots of a page
                 together, without records: see `dump`.
 
@@ -328,8 +330,7 @@ class Recorder:
                 now = recorder.dump(self._key(pool), request_ids=request_ids, content=wanted)
                 files += self._write(directory, now, digest_grain)
                 for saved in recorder.take_given_away() if request_ids is None else ():
-                    finished = saved.as_digests() if wanted == "digests" else saved
-                    files += self._write(directory, finished, digest_grain)
+                    files += self._write(directory, saved.as_content(wanted), digest_grain)
             return files
 
     def _write_step(self, trace: RunTrace) -> None:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kvaudit.capture.dump import Content
+from kvaudit.capture.content import Content
 from kvaudit.capture.forward_row import ForwardRow
 from kvaudit.capture.recorder import Recorder
 from kvaudit.capture.transformers_cache import recorded_pools
@@ -47,7 +47,7 @@ def record(
 
     Args:
         model: a model with `generate_batch` or `init_continuous_batching`.
-        content: "bytes", or "digests" for one 64-bit hash a layer, half and slot.
+        content: "bytes", "digests", or "digests+layer0", as in `dump`.
         on_step: called with the recorder at the end of each step, in the engine's thread: the
             place to dump while requests run.
         instance: the engine process, such as "decode-0".

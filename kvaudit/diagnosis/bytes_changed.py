@@ -34,12 +34,13 @@ def explain(failures: Failures) -> list[Explanation]:
 
 def _explanation(view: ByteView, run: NDArray[np.int64], channels: list[Channel]) -> Explanation:
     slot = int(view.evidence.snapshot.slots[run[0]])
-    names = [_label(channel) for channel in channels if among(run, channel.rows).any()]
+    hit = [channel for channel in channels if among(run, channel.rows).any()]
+    names = [_label(channel) for channel in hit]
     more = f"; {counted(len(run), 'slot')} in all" if len(run) > 1 else ""
-    bytes_known = bool(view.evidence.snapshot.kv)
+    bytes_known = _has_bytes(view, hit)
     settled_by = "another copy of these slots: the sender's dump, or one of an earlier step"
     if not bytes_known:
-        settled_by = f"the KV bytes: this dump holds digests alone; then {settled_by}"
+        settled_by = f"the KV bytes: this dump holds their digests alone; then {settled_by}"
     return view.claiming(
         Explanation(
             rule=RULE,
@@ -58,6 +59,14 @@ def _explanation(view: ByteView, run: NDArray[np.int64], channels: list[Channel]
 
 def _label(channel: Channel) -> str:
     return channel.name if channel.is_column else f"the combined hash in {channel.name}"
+
+
+def _has_bytes(view: ByteView, channels: list[Channel]) -> bool:
+    """Whether the dump holds the bytes of all that may differ: it may hold those of layer 0 alone."""
+    names = [channel.name for channel in channels if channel.is_column]
+    if not names:
+        names = [name for channel in channels for name in view.sources_of(view.half_of(channel))]
+    return all(name in view.evidence.snapshot.kv for name in names)
 
 
 def _listed(names: list[str]) -> str:

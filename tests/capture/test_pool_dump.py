@@ -18,7 +18,7 @@ def test_digests_take_the_place_of_bytes_and_those_that_are_there_stay() -> None
     pool = dumps.snapshot(kv={"kv.k.0": dumps.snapshot().kv["kv.k.0"]})
     there = ArrayColumn(name="digest.v.0", values=np.arange(16))
     whole = PoolDump(snapshot=replace(pool, digests={"kv.v.0": there}), sequences=dumps.sequences())
-    small = whole.as_digests().snapshot
+    small = whole.as_content("digests").snapshot
     assert not small.kv
     assert list(small.digests) == ["kv.v.0", "kv.k.0"]
     assert small.digests["kv.v.0"] is there
@@ -37,7 +37,7 @@ def test_what_is_in_memory_no_longer_sees_the_pool() -> None:
 
 
 def test_pages_have_one_hash_and_no_record() -> None:
-    whole = PoolDump(snapshot=dumps.snapshot(), sequences=dumps.sequences()).as_digests()
+    whole = PoolDump(snapshot=dumps.snapshot(), sequences=dumps.sequences()).as_content("digests")
     pages = whole.by_page().snapshot
     first = splitmix64(dumps.SOURCE_HASH)
     of_two = splitmix64(first ^ dumps.SOURCE_HASH)

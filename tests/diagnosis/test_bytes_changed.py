@@ -79,7 +79,7 @@ def test_digests_alone_leave_more_open_and_say_so() -> None:
     finding = finding_of(world.dataset(snapshot=world.snapshot(digests_only=True)))
     assert (finding.rule, finding.slots) == ("KV301", [3])
     assert list(finding.alternatives) == ["KV203", "KV304", "KV303", "KV306"]
-    assert finding.settled_by.startswith("the KV bytes: this dump holds digests alone")
+    assert finding.settled_by.startswith("the KV bytes: this dump holds their digests alone")
 
 
 def test_a_pool_without_sequences_is_explained_too() -> None:
