@@ -19,6 +19,7 @@ for _name in [name for name in os.environ if name.startswith("KVAUDIT_")]:
 # thread: fewer examples. CONTRIBUTING.md says when `--hypothesis-profile thousand` is wanted.
 settings.register_profile("kernels", deadline=None)
 settings.register_profile("thousand", max_examples=1_000, deadline=None)
+settings.register_profile("ten-thousand", max_examples=10_000, deadline=None)
 settings.register_profile("simulator", max_examples=6, deadline=None)
 settings.load_profile("simulator" if IN_SIMULATOR else "kernels")
 

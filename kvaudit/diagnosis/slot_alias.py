@@ -22,7 +22,8 @@ def find(evidence: PoolEvidence) -> list[Finding]:
     """Compare every owner of a slot with its first one.
 
     A shared prefix is no alias (CASES.md G1): same position, same tokens up to it and same extra
-    key mean the same content. Where tokens are not known, the preceding slot must be the same.
+    key mean the same content. Where tokens are not known, the preceding slot must be the same, as
+    far as both sequences still have one.
     """
     held = evidence.live_slots
     if held is None:
@@ -104,7 +105,14 @@ def _same_content(
     same &= keys[held.owners_of(firsts)] == keys[held.owners_of(others)]
     history, known = held.histories_of(firsts)
     other_history, other_known = held.histories_of(others)
-    same &= history == other_history
     same_prev = held.prev_slots_of(firsts) == held.prev_slots_of(others)
-    same &= (known & other_known) | same_prev
+    same_prev |= _is_cut_off(held, firsts) | _is_cut_off(held, others)
+    same &= np.where(known & other_known, history == other_history, same_prev)
     return same
+
+
+def _is_cut_off(held: HeldSlots, elements: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Elements, shape [n], int64, whose sequence let go of the position before; shape [n], bool."""
+    at_first = held.offsets[held.owners_of(elements)] == elements
+    cut_off: NDArray[np.bool_] = at_first & (held.positions_of(elements) > 0)
+    return cut_off

@@ -76,6 +76,25 @@ def test_where_tokens_are_unknown_the_preceding_slot_decides() -> None:
     assert finding.slots == [4]
 
 
+@pytest.mark.parametrize("name", ["A", "B"])
+def test_one_of_two_that_share_a_prefix_may_have_unknown_tokens(name: str) -> None:
+    shared, aliased = _two([2, 3, 8, 9], tokens=[11, 12, 33, 34]), _two([6, 7, 4, 9])
+    for world in (shared, aliased):
+        world.request_of(name).tokens[:] = [-1] * 4
+    assert not _found(shared)
+    (finding,) = _found(aliased)
+    assert finding.slots == [4]
+
+
+def test_where_tokens_are_unknown_the_first_slot_behind_a_cut_says_nothing() -> None:
+    """B's first position is out of its reach, and A still has it: who came before is not known."""
+    world = _two([3, 4, 8], start_position=1)
+    assert not _found(world, sequences=world.sequences(tokens=False))
+    world.request_of("B").slots[:] = [3, 8, 5]
+    (finding,) = _found(world, sequences=world.sequences(tokens=False))
+    assert finding.slots == [5]
+
+
 def test_a_sequence_that_holds_a_slot_twice_is_an_alias() -> None:
     (finding,) = _found(_two([6, 7, 6, 9]))
     assert (finding.slots, finding.request_ids) == ([6], ["B"])
