@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from kvaudit.backends import memory
 from kvaudit.backends.cuda_device import usable_devices
 from kvaudit.backends.cuda_errors import cuda_errors_translated
-from kvaudit.backends.cuda_staging import Staging
+from kvaudit.backends.cuda_staging import Buffer, Staging, Work
 from kvaudit.backends.device_arrays import DeviceArrays
-from kvaudit.backends.fold_pipeline import FoldPipeline, Load
+from kvaudit.backends.fold_pipeline import FoldPipeline
 from kvaudit.backends.kernel_backend import KernelBackend
 from kvaudit.backends.kernel_set import KernelSet, kernel_set
 from kvaudit.backends.shipments import largest_shipment
@@ -179,7 +179,7 @@ class CudaBackend(KernelBackend):
             pipeline = FoldPipeline(
                 of_one_size,
                 staging=staging,
-                work=partial(self._work, staging),
+                kernels=partial(self._launch_work, staging),
                 on_device=self._current_device,
             )
             try:
@@ -200,15 +200,11 @@ class CudaBackend(KernelBackend):
                     return self._idle_staging.pop()
             return Staging(buffer_bytes=buffer_bytes, num_buffers=_NUM_OWN_BUFFERS)
 
-    def _work(self, staging: Staging, load: Load) -> None:
-        """Enqueue the kernels of a load: its chunks are hashed, and all its rows folded."""
-        shipment, job = load.shipment, load.column.job
-        row_bytes = job.column.row_bytes
-        read_bytes = job.column.read_bytes if job.read_bytes is None else job.read_bytes
-        source_bytes = load.buffer.rows(shipment.first_byte, shipment.num_rows, row_bytes)
-        slots = staging.slots(shipment.num_rows)
-        with on_stream(load.column.lane.stream):
-            if load.digests is not None:
-                words, sums = load.buffer.words, load.buffer.block_sums
-                _launch_digest(words, load.digests, sums, shipment.chunk_bytes)
-            self._kernels.launch_fold(source_bytes, slots, load.hashes, 1, row_bytes, read_bytes)
+    def _launch_work(self, staging: Staging, buffer: Buffer, work: Work) -> None:
+        """Launch the kernels of a buffer's work: its chunks are hashed, and all its rows folded."""
+        if work.num_chunks:
+            digests = buffer.digests(work)
+            _launch_digest(buffer.words, digests, buffer.block_sums, work.chunk_bytes)
+        slots, hashes = staging.slots(work.num_rows), buffer.hashes(work)
+        sizes = (1, work.row_bytes, work.read_bytes)
+        self._kernels.launch_fold(buffer.rows(work), slots, hashes, *sizes)

@@ -2,7 +2,7 @@
 
 others    fill A B C D E | fill F           | fill A           | ..
 this one  wait for A     | send A, begin F  | send B, begin A  | .. | return the first column
-device                   | upload A, work   | upload B, work   | ..
+device                   | work on A        | work on B        | ..
 
 Python runs one thread at a time, and one that waits for the others to let go of it loses more time
 than a copy takes. So the others make one call for each some MiB, and none of them ever launches.
@@ -21,18 +21,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kvaudit.backends.cuda_staging import Buffer, Staging
-from kvaudit.backends.fold_lane import FoldLane
+from kvaudit.backends.cuda_staging import Buffer, Staging, Work
 from kvaudit.backends.shipments import Shipment, compare_digests, picked_hashes, shipments
 from kvaudit.core.backend import FoldJob
-from kvaudit.kernels.array_forms import KernelArray
 from kvaudit.kernels.row_threads import begin
 
 # Copied in one call.
 PIECE_BYTES: Final = 16 << 20
-# A column returns when so many buffers were sent after its last: the device is through with it then,
-# and nobody waits.
-_BUFFERS_BEHIND: Final = 2
+# Rows of a shipment, so that the hashes of narrow ones take no more memory than their bytes.
+MAX_ROWS: Final = 4 << 20
+# The device is at work on so many buffers before the results of the first are waited for.
+_BUFFERS_AT_WORK: Final = 2
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -41,17 +40,21 @@ class Column:
 
     Fields:
         job: what is folded.
-        lane: where its results are.
-        sent: its shipments so far.
-        num_rows: rows of these.
-        sent_before: buffers sent of all columns, its last one included.
+        num_loads: its shipments that were begun and have not returned.
+        is_begun: whether all of them were begun.
+        parts: the hashes of the wanted rows of those that have returned, in order.
     """
 
     job: FoldJob
-    lane: FoldLane
-    sent: list[Shipment] = field(default_factory=list)
-    num_rows: int = 0
-    sent_before: int = 0
+    num_loads: int = 0
+    is_begun: bool = False
+    parts: list[NDArray[np.uint64]] = field(default_factory=list)
+
+    def hashes(self) -> NDArray[np.uint64]:
+        """The hashes of all wanted rows, once all shipments have returned; shape [n], uint64."""
+        if len(self.parts) == 1:
+            return self.parts[0]
+        return np.concatenate([np.empty(0, dtype=np.uint64), *self.parts])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -62,16 +65,14 @@ class Load:
         column: what it is a part of.
         shipment: what is sent.
         buffer: where it is collected.
-        hashes: where the hashes of its rows go, shape [num_rows], uint64.
-        digests: where the digests of its chunks go, shape [num_chunks], uint64; None without any.
+        work: what is done with it there.
         copies: what fills the buffer, in order.
     """
 
     column: Column
     shipment: Shipment
     buffer: Buffer
-    hashes: KernelArray
-    digests: KernelArray | None
+    work: Work
     copies: list[Future[None]]
 
 
@@ -81,7 +82,7 @@ class FoldPipeline:
     Args:
         jobs: what to fold.
         staging: the memory; nobody else uses it meanwhile.
-        work: enqueues hashing and folding of a load that is on its way, on its lane's stream.
+        kernels: launches the kernels of a buffer's work on the current stream.
         on_device: gives a context in which the staging's device is the current one.
     """
 
@@ -90,16 +91,17 @@ class FoldPipeline:
         jobs: Iterable[FoldJob],
         *,
         staging: Staging,
-        work: Callable[[Load], None],
+        kernels: Callable[[Buffer, Work], None],
         on_device: Callable[[], AbstractContextManager[None]],
     ) -> None:
         self._jobs = jobs
         self._staging = staging
-        self._work = work
+        self._kernels = kernels
         self._on_device = on_device
+        self._most_at_work = min(_BUFFERS_AT_WORK, staging.num_buffers - 1)
         self._filling: deque[Load] = deque()
-        self._returning: deque[Column] = deque()
-        self._num_sent = 0
+        self._at_work: deque[Load] = deque()
+        self._columns: deque[Column] = deque()
 
     def hashes(self) -> Iterator[NDArray[np.uint64]]:
         """The source hashes of the rows of each job.
@@ -112,62 +114,57 @@ class FoldPipeline:
                 yield from self._begin_column(job)
             while self._filling:
                 self._send_oldest()
-                while self._is_due():
-                    yield self._returned()
-            while self._returning:
-                yield self._returned()
+                yield from self._returned(self._most_at_work)
+            yield from self._returned(0)
         finally:
             copies = [copy for load in self._filling for copy in load.copies]
             wait([copy for copy in copies if not copy.cancel()])
-            self._staging.reset()
+            with self._on_device():
+                self._staging.reset()
 
     def _begin_column(self, job: FoldJob) -> Iterator[NDArray[np.uint64]]:
         """Fill a column's buffers; meanwhile the hashes of those before it return."""
-        with self._on_device():
-            column = Column(job=job, lane=self._staging.take_lane())
-            column.lane.begin(job.column.num_rows)
+        column = Column(job=job)
+        self._columns.append(column)
         for shipment in self._shipments(job):
-            if len(self._filling) == self._staging.num_buffers - 1:
+            if not self._staging.has_room(shipment.num_rows):
+                self._drain()
+                with self._on_device():
+                    self._staging.make_room(shipment.num_rows)
+            if len(self._filling) == self._staging.num_buffers - self._most_at_work:
                 self._send_oldest()
-            while self._is_due():
-                yield self._returned()
+            yield from self._returned(self._most_at_work)
             self._filling.append(self._begun(column, shipment))
-        self._returning.append(column)
+        column.is_begun = True
 
     def _shipments(self, job: FoldJob) -> Iterator[Shipment]:
-        """What is to be sent; what is wrong with the columns before comes first."""
+        """What is to be sent; what is wrong with what was sent before comes first."""
+        max_bytes = min(self._staging.buffer_bytes, MAX_ROWS * job.column.row_bytes)
         try:
-            yield from shipments(job.column, job.rows, max_bytes=self._staging.buffer_bytes)
+            yield from shipments(job.column, job.rows, max_bytes=max_bytes)
         except Exception:
-            while self._filling:
-                self._send_oldest()
-            while self._returning:
-                self._returned()
+            self._drain()
             raise
 
     def _begun(self, column: Column, shipment: Shipment) -> Load:
         """A shipment whose bytes are being copied."""
-        content, num_chunks = shipment.content, len(shipment.device_chunks)
-        with self._on_device():
-            buffer = self._staging.buffers.popleft()
-            buffer.wait()
-            hashes = column.lane.hashes(column.num_rows, column.num_rows + shipment.num_rows)
-            digests = column.lane.digests(num_chunks) if num_chunks else None
-        column.sent.append(shipment)
-        column.num_rows += shipment.num_rows
+        content, job, buffer = shipment.content, column.job, self._staging.free.popleft()
         copies = [begin(shipment.prove_on_host)] if shipment.has_host_proof else []
         for first in range(0, content.size, PIECE_BYTES):
             piece = content[first : first + PIECE_BYTES]
             target = buffer.host[first : first + len(piece)]
             copies.append(begin(partial(np.copyto, target, piece)))
-        return Load(
-            column=column,
-            shipment=shipment,
-            buffer=buffer,
-            hashes=hashes,
-            digests=digests,
-            copies=copies,
+        column.num_loads += 1
+        work = Work(
+            num_bytes=content.size,
+            first_byte=shipment.first_byte,
+            num_rows=shipment.num_rows,
+            row_bytes=job.column.row_bytes,
+            read_bytes=job.column.read_bytes if job.read_bytes is None else job.read_bytes,
+            num_chunks=len(shipment.device_chunks),
+            chunk_bytes=shipment.chunk_bytes,
         )
+        return Load(column=column, shipment=shipment, buffer=buffer, work=work, copies=copies)
 
     def _send_oldest(self) -> None:
         """Enqueue what is to be done with the buffer that was begun first, once it is full."""
@@ -176,34 +173,34 @@ class FoldPipeline:
             for copy in load.copies:
                 copy.result()
         except Exception:
-            # What is wrong with the columns before comes first.
-            while self._returning and self._is_sent(self._returning[0]):
-                self._returned()
+            # What is wrong with what was sent before comes first.
+            self._fetch_down_to(0)
             raise
         self._filling.popleft()
         with self._on_device():
-            load.buffer.upload(load.shipment.content.size, stream=load.column.lane.stream)
-            self._work(load)
-            load.buffer.record_use(load.column.lane.stream)
-        self._staging.buffers.append(load.buffer)
-        self._num_sent += 1
-        load.column.sent_before = self._num_sent
+            load.buffer.begin(load.work, self._kernels)
+        self._at_work.append(load)
 
-    def _is_sent(self, column: Column) -> bool:
-        """Whether all buffers of a column that was begun to its end are sent."""
-        return not self._filling or self._filling[0].column is not column
+    def _fetch_down_to(self, num_at_work: int) -> None:
+        """Wait for the results of the buffers sent first, until so many are left."""
+        while len(self._at_work) > num_at_work:
+            load = self._at_work.popleft()
+            with self._on_device():
+                hashes, digests = load.buffer.results(load.work)
+            compare_digests(load.shipment, digests)
+            load.column.parts.append(picked_hashes(load.shipment, hashes, load.column.job.rows))
+            load.column.num_loads -= 1
+            self._staging.free.append(load.buffer)
 
-    def _is_due(self) -> bool:
-        """Whether the first column is sent, and so many after it that the device is through."""
-        if not self._returning or not self._is_sent(self._returning[0]):
-            return False
-        return self._num_sent >= self._returning[0].sent_before + _BUFFERS_BEHIND
+    def _drain(self) -> None:
+        """Wait until no buffer is in use."""
+        while self._filling:
+            self._fetch_down_to(self._most_at_work - 1)
+            self._send_oldest()
+        self._fetch_down_to(0)
 
-    def _returned(self) -> NDArray[np.uint64]:
-        """The hashes of the first column, all of which is proven by now."""
-        column = self._returning.popleft()
-        with self._on_device():
-            hashes, digests = column.lane.returned(column.num_rows)
-        self._staging.give_back_lane(column.lane)
-        compare_digests(column.sent, digests)
-        return picked_hashes(column.sent, hashes, column.job.rows)
+    def _returned(self, num_at_work: int) -> Iterator[NDArray[np.uint64]]:
+        """The hashes of the first columns, all of which is proven once so many buffers are left."""
+        self._fetch_down_to(num_at_work)
+        while self._columns and self._columns[0].is_begun and not self._columns[0].num_loads:
+            yield self._columns.popleft().hashes()

@@ -84,7 +84,7 @@ def shipments(column: KvColumn, rows: NDArray[np.int64], *, max_bytes: int) -> I
     Args:
         column: the KV bytes.
         rows: wanted rows, shape [n], int64, strictly ascending.
-        max_bytes: size of a shipment, at least `largest_shipment`.
+        max_bytes: size of a shipment of several windows.
     """
     group: list[WindowTask] = []
     for task in wanted_windows(column, rows):
@@ -150,48 +150,42 @@ def _shipment(group: Sequence[WindowTask]) -> Shipment:
     )
 
 
-def compare_digests(sent: Sequence[Shipment], digests: NDArray[np.uint64]) -> None:
+def compare_digests(shipment: Shipment, digests: NDArray[np.uint64]) -> None:
     """Compare what a device hashed with what was written.
 
     Args:
-        sent: shipments in order.
-        digests: of the chunks that were hashed on the device, in order, shape [n], uint64.
+        shipment: what was sent.
+        digests: of its `device_chunks`, shape [n], uint64.
 
     Raises:
         FileCorrupt: the digest of a chunk differs.
         DeviceFailed: it differs on the device alone.
     """
-    first = 0
-    for shipment in sent:
-        digested, chunks = shipment.digested, shipment.device_chunks
-        if digested is None:
-            continue
-        expected = digested.digests[chunks.start : chunks.stop]
-        differing = np.flatnonzero(expected != digests[first : first + len(chunks)])
-        first += len(chunks)
-        if differing.size:
-            digested.prove_chunk(chunks[int(differing[0])])
-            raise DeviceFailed(
-                "the CUDA device hashed bytes differently from the host",
-                hint="look at the device with nvidia-smi, or run it on the CPU",
-            )
+    digested, chunks = shipment.digested, shipment.device_chunks
+    if digested is None:
+        return
+    differing = np.flatnonzero(digested.digests[chunks.start : chunks.stop] != digests)
+    if differing.size:
+        digested.prove_chunk(chunks[int(differing[0])])
+        raise DeviceFailed(
+            "the CUDA device hashed bytes differently from the host",
+            hint="look at the device with nvidia-smi, or run it on the CPU",
+        )
 
 
 def picked_hashes(
-    sent: Sequence[Shipment], hashes: NDArray[np.uint64], rows: NDArray[np.int64]
+    shipment: Shipment, hashes: NDArray[np.uint64], rows: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
-    """The hashes of the wanted rows, shape [n], uint64.
+    """A copy of the hashes of the wanted rows, shape [n], uint64.
 
     Args:
-        sent: shipments in order.
-        hashes: of all rows sent, in order, shape [m], uint64.
-        rows: the wanted rows, shape [n], int64, strictly ascending.
+        shipment: what was sent.
+        hashes: of all its rows, in order, shape [m], uint64.
+        rows: the selection that its wanted rows are a part of, shape [k], int64.
     """
-    parts, first_hash = [np.empty(0, dtype=np.uint64)], 0
-    for shipment in sent:
-        wanted, shift = rows[shipment.first : shipment.last], shipment.first_row - first_hash
-        first, last = int(wanted[0]) - shift, int(wanted[-1]) + 1 - shift
-        is_run = last - first == len(wanted)
-        parts.append(hashes[first:last] if is_run else hashes[wanted - shift])
-        first_hash += shipment.num_rows
-    return parts[1] if len(sent) == 1 else np.concatenate(parts)
+    wanted = rows[shipment.first : shipment.last]
+    first, last = int(wanted[0]) - shipment.first_row, int(wanted[-1]) + 1 - shipment.first_row
+    if last - first == len(wanted):
+        return hashes[first:last].copy()
+    picked: NDArray[np.uint64] = hashes[wanted - shipment.first_row]
+    return picked

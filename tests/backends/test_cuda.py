@@ -15,7 +15,7 @@ import pytest
 from kvaudit.backends import cuda as cuda_backend
 from kvaudit.backends.cuda import CudaBackend
 from kvaudit.backends.cuda_device import usable_devices
-from kvaudit.backends.cuda_staging import Staging
+from kvaudit.backends.cuda_staging import NUM_BUFFERS, Staging
 from kvaudit.backends.reference import ReferenceBackend
 from kvaudit.constants import LaunchTag
 from kvaudit.core.backend import Backend, FoldJob
@@ -32,8 +32,8 @@ SIMULATED_FILES = (
     "test_cuda.py",
     "test_cuda_staging.py",
     "test_device_arrays.py",
-    "test_fold_lane.py",
     "test_fold_pipeline.py",
+    "test_recorded_work.py",
 )
 # Simulated kernels multiply and add numpy scalars, which warn where hashes wrap.
 OVERFLOWS = "ignore:overflow encountered in scalar:RuntimeWarning"
@@ -170,13 +170,13 @@ def test_folds_of_several_threads_do_not_meet(backend: CudaBackend) -> None:
 
 @runs_kernels
 @pytest.mark.gpu
-def test_device_memory_is_that_of_the_buffers_and_of_a_columns_hashes(backend: CudaBackend) -> None:
+def test_device_memory_is_that_of_the_buffers_and_of_their_hashes(backend: CudaBackend) -> None:
     before = backend.device_bytes
     rows = np.arange(100)
     column = random_column(num_rows=100, row_bytes=16, read_bytes=16, window_rows=30)
     for _ in range(3):
         backend.combine([backend.fold(column, rows)])
-    assert 0 < backend.device_bytes - before <= 100 * 8 + 30 * 8
+    assert backend.device_bytes - before == (NUM_BUFFERS + 1) * 30 * 8
     assert backend.device_bytes < 1 << 30
 
 
@@ -303,4 +303,4 @@ def test_these_tests_pass_in_the_simulator() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"^53 passed, 1 deselected", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^52 passed, 2 skipped, 1 deselected", done.stdout, re.MULTILINE), done.stdout

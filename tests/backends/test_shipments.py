@@ -119,39 +119,42 @@ def test_no_window_in_memory_is_larger_than_the_largest_shipment(row_bytes: int)
     assert largest <= largest_shipment(column)
 
 
-def sent_and_digests() -> tuple[DigestedColumn, list[Shipment], np.ndarray]:
-    column = digested_column(num_rows=40, row_bytes=256, batch_rows=[13, 27])
-    sent = list(shipments(column, ROWS_OF_ALL, max_bytes=4096))
-    words = [each.digested.digests[each.device_chunks] for each in sent]
-    return column, sent, np.concatenate(words)
+def sent_and_digests() -> tuple[DigestedColumn, Shipment, np.ndarray]:
+    """The second shipment of the second batch, whose first chunks are the batch's fifth and sixth."""
+    column = digested_column(num_rows=60, row_bytes=256, batch_rows=[13, 47])
+    sent = list(shipments(column, np.arange(60), max_bytes=4096))[2]
+    return column, sent, sent.digested.digests[sent.device_chunks].copy()
 
 
 def test_digests_that_are_those_written_pass() -> None:
     column, sent, digests = sent_and_digests()
+    assert list(sent.device_chunks) == [4, 5, 6, 7]
     compare_digests(sent, digests)
     assert not column.proven
 
 
 def test_of_chunks_that_differ_the_first_one_is_raised() -> None:
     column, sent, digests = sent_and_digests()
-    column.data[20:, 7] ^= 1
-    digests[5:] ^= np.uint64(1)
+    column.data[34:, 7] ^= 1
+    digests[1:] ^= np.uint64(1)
     with pytest.raises(FileCorrupt) as failure:
         compare_digests(sent, digests)
-    assert failure.value.column == "kv.k.0 1 2"
+    assert failure.value.column == "kv.k.0 1 5"
 
 
 def test_a_digest_that_differs_on_the_device_alone_is_the_devices_failure() -> None:
     _, sent, digests = sent_and_digests()
-    digests[4] ^= np.uint64(1)
+    digests[2] ^= np.uint64(1)
     with pytest.raises(DeviceFailed):
         compare_digests(sent, digests)
 
 
 @pytest.mark.parametrize("rows", [ROWS_OF_ALL, ROWS_OF_ALL[::3], np.array([0, 17, 39])], ids=len)
-def test_the_hashes_of_wanted_rows_are_picked(rows: np.ndarray) -> None:
+def test_copies_of_the_hashes_of_wanted_rows_are_picked(rows: np.ndarray) -> None:
     column = digested_column(num_rows=40, row_bytes=256, batch_rows=[13, 27])
-    sent = list(shipments(column, rows, max_bytes=2600))
-    sent_rows = [np.arange(each.first_row, each.first_row + each.num_rows) for each in sent]
-    hashes = np.concatenate(sent_rows).astype(np.uint64)
-    np.testing.assert_array_equal(picked_hashes(sent, hashes, rows), rows)
+    parts = []
+    for sent in shipments(column, rows, max_bytes=2600):
+        hashes = np.arange(sent.first_row, sent.first_row + sent.num_rows, dtype=np.uint64)
+        parts.append(picked_hashes(sent, hashes, rows))
+        hashes[:] = 0
+    np.testing.assert_array_equal(np.concatenate(parts), rows)
