@@ -11,7 +11,7 @@ from kvaudit.cli.options import Color, ColorMode, Format, OutputFormat
 from kvaudit.cli.screen import write_facts
 
 File = Annotated[
-    str, typer.Argument(metavar="FILE", help="A snapshot, sequences, plan or state file.")
+    str, typer.Argument(metavar="FILE", help="A snapshot, sequences, plan, state or table file.")
 ]
 Slots = Annotated[
     str | None,

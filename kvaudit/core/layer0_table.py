@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kvaudit.core.element_types import decoded, element_type
 from kvaudit.core.rope import Rope
+from kvaudit.core.snapshot import PoolKey
 from kvaudit.errors import ValuesInvalid
 
 
@@ -30,6 +31,7 @@ class Layer0Table:
 
     Fields:
         path: the file as the user wrote it; "" in memory.
+        key: the pairing key.
         tokens: the tokens, shape [n], int64.
         k0: K before its rotation, shape [n, row_bytes], uint8; None when not known.
         v0: V, shape [n, row_bytes], uint8; None when not known.
@@ -37,7 +39,7 @@ class Layer0Table:
         num_heads: KV heads of the model.
         head_dim: elements of a head of K.
         v_head_dim: elements of a head of V; 0 where v0 is None.
-        rope: how K is rotated; None when that is not known, or when K is not rotated at all.
+        rope: how K is rotated, all frequencies 0 where it is not; None when that is not known.
         model: the model's name, "" when unknown.
         source: where the rows come from.
         rows_seen: rows of a dump that each entry was learnt from, shape [n], int64; None of a model.
@@ -46,6 +48,7 @@ class Layer0Table:
     """
 
     path: str = ""
+    key: PoolKey = PoolKey()
     tokens: NDArray[np.int64]
     k0: NDArray[np.uint8] | None
     v0: NDArray[np.uint8] | None

@@ -9,6 +9,7 @@ from functools import partial
 
 from kvaudit.core.canary_state import CanaryState
 from kvaudit.core.dataset import AuditedPool, Dataset
+from kvaudit.core.layer0_table import Layer0Table
 from kvaudit.core.plan import PlanDump
 from kvaudit.core.report import InputFile
 from kvaudit.core.sequences import Sequences
@@ -22,6 +23,7 @@ from kvaudit.formats.schema import EXPECTATIONS
 
 _UNUSED = "no snapshot of this run has its pairing key"
 _STATE = "the counters of a run: kvaudit show prints them, and no audit reads them"
+_TABLE = "a table of layer-0 rows: verify reads it by --layer0"
 StrPath = str | os.PathLike[str]
 
 
@@ -126,6 +128,8 @@ def _pair(found: FoundFile, file: ReadFile, *, pools: Sequence[_Pool], is_whole:
         return file.input_file
     if isinstance(content, CanaryState):
         return replace(file.input_file, notes=[*file.input_file.notes, _STATE])
+    if isinstance(content, Layer0Table):
+        return replace(file.input_file, notes=[*file.input_file.notes, _TABLE])
     candidates = [pool for pool in pools if not found.owners or pool.snapshot.path in found.owners]
     fitting = [pool for pool in candidates if content.key.pairs_with(pool.snapshot.key)]
     if not fitting and found.demanded:

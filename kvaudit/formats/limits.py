@@ -36,5 +36,8 @@ MAX_REQUEST_LEN: Final = 1 << 30
 # The ring's write index is an int32 that goes on past its largest number: it is read as unsigned.
 MAX_WRITE_INDEX: Final = (1 << 32) - 1
 MAX_RING_CAPACITY: Final = (1 << 31) - 1
+# A row of a layer-0 table.
+MAX_HEADS: Final = 1 << 12
+MAX_HEAD_DIM: Final = 1 << 16
 # Files of one run, folders expanded.
 MAX_FILES: Final = 1 << 14

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kvaudit.core.canary_state import CanaryState
+from kvaudit.core.layer0_table import Layer0Table
 from kvaudit.core.plan import PlanDump
 from kvaudit.core.report import InputFile
 from kvaudit.core.sequences import Sequences
@@ -18,15 +19,17 @@ from kvaudit.formats.schema import FileKind
 from kvaudit.formats.sequences_reader import read_sequences
 from kvaudit.formats.snapshot_reader import read_snapshot
 from kvaudit.formats.state_reader import read_state
+from kvaudit.formats.table_reader import read_table
 
 NOT_CHECKSUMMED: Final = "file not checksummed"
-Content = Snapshot | Sequences | PlanDump | CanaryState
+Content = Snapshot | Sequences | PlanDump | CanaryState | Layer0Table
 _Reader = Callable[[ArrowFile], tuple[Content, dict[str, str | int], list[str]]]
 _READERS: Final[dict[FileKind, _Reader]] = {
     FileKind.SNAPSHOT: read_snapshot,
     FileKind.SEQUENCES: read_sequences,
     FileKind.PLAN: read_plan,
     FileKind.STATE: read_state,
+    FileKind.TABLE: read_table,
 }
 
 

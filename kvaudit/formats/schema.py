@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from kvaudit.constants import PADDING_REQUEST, RECORD_WORDS, UNKNOWN_LENGTH
 from kvaudit.formats.limits import (
+    MAX_HEAD_DIM,
+    MAX_HEADS,
     MAX_PAGE_SIZE,
     MAX_POSITION,
     MAX_REQUEST_LEN,
@@ -33,6 +35,7 @@ class FileKind(StrEnum):
     SEQUENCES = "sequences"
     PLAN = "plan"
     STATE = "state"
+    TABLE = "table"
 
 
 # What a snapshot is judged by.
@@ -58,6 +61,9 @@ NUMBER_BOUNDS: Final[dict[str, tuple[int, int]]] = {
     "window": (1, MAX_POSITION),
     "violation_write_index": (0, MAX_WRITE_INDEX),
     "ring_capacity": (0, MAX_RING_CAPACITY),
+    "num_heads": (1, MAX_HEADS),
+    "head_dim": (1, MAX_HEAD_DIM),
+    "v_head_dim": (1, MAX_HEAD_DIM),
 }
 
 SLOT_COLUMN: Final = "slot"
@@ -179,6 +185,11 @@ RING_COLUMNS: Final[dict[str, Any]] = dict.fromkeys(
 )
 # Counts by launch tag in the metadata of a state file: JSON objects.
 TAG_COUNTS: Final = ("kernel_run_counters", "slot_run_counters", "sweep_passes")
+
+# A row of a table: the rows of a token in layer 0, and how many rows of a dump they rest on.
+TABLE_REQUIRED: Final[dict[str, Any]] = {"token": INT64}
+TABLE_ROWS: Final = ("k0", "v0")
+TABLE_COUNTS: Final[dict[str, Any]] = {"rows_seen": INT64, "rows_agreeing": INT64}
 
 
 def column_family(name: str) -> str | None:

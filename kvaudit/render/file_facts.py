@@ -10,18 +10,22 @@ import numpy as np
 from kvaudit.constants import LaunchTag
 from kvaudit.core.canary_state import CanaryState
 from kvaudit.core.kv_column import KvColumn
+from kvaudit.core.layer0_table import Layer0Table
 from kvaudit.core.plan import PlanDump
 from kvaudit.core.recorded_step import Trace
 from kvaudit.core.sequences import Sequences
 from kvaudit.core.snapshot import Snapshot
 from kvaudit.render.labels import column_labels
 from kvaudit.render.state_facts import state_facts
+from kvaudit.render.table_facts import table_facts
 from kvaudit.render.trace_facts import trace_facts
 
 Facts = dict[str, Any]
 
 
-def file_facts(content: Snapshot | Sequences | PlanDump | CanaryState | Trace) -> Facts:
+def file_facts(
+    content: Snapshot | Sequences | PlanDump | CanaryState | Layer0Table | Trace,
+) -> Facts:
     """Kind, pairing key, geometry, columns and rows; JSON values only.
 
     Raises:
@@ -33,6 +37,8 @@ def file_facts(content: Snapshot | Sequences | PlanDump | CanaryState | Trace) -
         return _sequences_facts(content)
     if isinstance(content, CanaryState):
         return state_facts(content)
+    if isinstance(content, Layer0Table):
+        return table_facts(content)
     if isinstance(content, PlanDump):
         return _plan_facts(content)
     return trace_facts(content)

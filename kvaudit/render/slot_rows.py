@@ -14,12 +14,14 @@ from kvaudit.constants import (
     RECORD_TOKEN,
 )
 from kvaudit.core.canary_state import CanaryState
+from kvaudit.core.layer0_table import Layer0Table
 from kvaudit.core.layout import SlotRanges
 from kvaudit.core.plan import PlanDump
 from kvaudit.core.recorded_step import Trace
 from kvaudit.core.sequences import Sequences
 from kvaudit.core.snapshot import Snapshot
 from kvaudit.core.violation import hash_label
+from kvaudit.errors import ConfigError
 from kvaudit.render.state_facts import ring_rows_of
 from kvaudit.render.trace_facts import written_rows
 
@@ -27,13 +29,17 @@ SlotRow = dict[str, Any]
 
 
 def slot_rows(
-    content: Snapshot | Sequences | PlanDump | CanaryState | Trace, slots: SlotRanges
+    content: Snapshot | Sequences | PlanDump | CanaryState | Layer0Table | Trace,
+    slots: SlotRanges,
 ) -> list[SlotRow]:
     """The rows of a file that concern the slots, each with `slot` first; JSON values only.
 
     Raises:
         InputError: a row of a trace is not what the format says.
+        ConfigError: the file is a table, whose rows are of tokens.
     """
+    if isinstance(content, Layer0Table):
+        raise ConfigError("a table has rows of tokens, not of slots", hint="leave --slot out")
     if isinstance(content, Snapshot):
         return list(_records(content, slots))
     if isinstance(content, Sequences):

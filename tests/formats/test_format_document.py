@@ -15,7 +15,9 @@ from kvaudit.formats.page_grain import PAGE_SLOTS_COLUMN
 from kvaudit.formats.reader import read_file
 from kvaudit.formats.snapshot_writer import write_snapshot
 from kvaudit.formats.state_writer import write_state
+from kvaudit.formats.table_writer import write_table
 from tests.helpers.arrow_files import canary_state, full_snapshot, snapshot
+from tests.helpers.layer0_tables import layer0_table
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = Path(schema.__file__).with_name("FORMAT.md").read_text(encoding="utf-8")
@@ -30,6 +32,9 @@ def test_every_column_of_the_code_is_described():
         *schema.PLAN_REQUIRED,
         *schema.PLAN_OPTIONAL,
         *schema.TRACE_COLUMNS,
+        *schema.TABLE_REQUIRED,
+        *schema.TABLE_ROWS,
+        *schema.TABLE_COUNTS,
         schema.SLOT_COLUMN,
         PAGE_SLOTS_COLUMN,
     }
@@ -48,6 +53,8 @@ def test_every_column_of_the_code_is_described():
         schema.PLAN_OPTIONAL,
         schema.TRACE_COLUMNS,
         schema.RING_COLUMNS,
+        schema.TABLE_REQUIRED,
+        schema.TABLE_COUNTS,
     ],
 )
 def test_every_column_is_described_with_its_type(table):
@@ -66,7 +73,9 @@ def test_every_metadata_key_that_is_written_is_described(tmp_path):
     own = keys - {f"kvaudit.{key}" for key in wanted.metadata}
     assert len(own) > 15
     write_state(tmp_path / "b.arrow", canary_state())
-    own |= {key.decode() for key in pa.ipc.open_file(tmp_path / "b.arrow").schema.metadata}
+    write_table(tmp_path / "c.arrow", layer0_table())
+    for name in ("b.arrow", "c.arrow"):
+        own |= {key.decode() for key in pa.ipc.open_file(tmp_path / name).schema.metadata}
     assert [key for key in sorted(own) if f"`{key}`" not in DOCUMENT] == []
 
 
