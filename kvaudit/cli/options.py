@@ -82,6 +82,15 @@ SkipBytes = Annotated[
         help="Leave the bytes family out; the coverage says so.",
     ),
 ]
+Tokenizer = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        envvar="KVAUDIT_TOKENIZER",
+        help="The model's tokenizer.json: text output then shows the words of tokens, and no other "
+        "format does.",
+    ),
+]
 Request = Annotated[
     list[str] | None,
     typer.Option(

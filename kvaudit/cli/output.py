@@ -18,6 +18,7 @@ from kvaudit.errors import ConfigError, FileUnwritable
 
 if TYPE_CHECKING:
     from kvaudit.core.report import Report
+    from kvaudit.render.token_labels import TokenWords
 
 
 class DocumentWriter(Protocol):
@@ -122,9 +123,14 @@ def write_report(
     files: Iterable[OutputFile],
     color: ColorMode,
     quiet: bool,
+    words: TokenWords | None = None,
 ) -> None:
-    """Write the report of an audit; see `write_documents`."""
-    write_documents(partial(_write, report), form=form, files=files, color=color, quiet=quiet)
+    """Write the report of an audit; see `write_documents`.
+
+    Words of tokens stand in text alone: what a machine reads, or a page that is passed on, has none.
+    """
+    write = partial(_write, report, words=words)
+    write_documents(write, form=form, files=files, color=color, quiet=quiet)
 
 
 def write_documents(
@@ -156,6 +162,7 @@ def _write(
     form: str,
     stream: TextIO,
     *,
+    words: TokenWords | None,
     quiet: bool = False,
     styled: bool = False,
     width: int | None = None,
@@ -167,8 +174,10 @@ def _write(
         return
     from kvaudit.render.text import write_text, write_verdict
 
-    write = write_verdict if quiet else write_text
-    write(report, stream, styled=styled, width=width)
+    if quiet:
+        write_verdict(report, stream, styled=styled, width=width)
+    else:
+        write_text(report, stream, words=words, styled=styled, width=width)
 
 
 def _save(data: bytes, path: Path) -> None:

@@ -27,6 +27,7 @@ from kvaudit.cli.options import (
     Select,
     SkipBytes,
     Slot,
+    Tokenizer,
     families,
     layers,
     rules,
@@ -74,6 +75,7 @@ def verify(
     require: Require = None,
     min_coverage: MinCoverage = 100,
     skip_bytes: SkipBytes = False,
+    tokenizer: Tokenizer = None,
     request: Request = None,
     slot: Slot = None,
     layer: Layer = None,
@@ -94,6 +96,7 @@ def verify(
     from kvaudit.cli.screen import complain, progress
     from kvaudit.core.audit_options import AuditOptions
     from kvaudit.core.layout import SlotRanges
+    from kvaudit.importers.tokenizer_file import read_tokenizer
 
     options = AuditOptions(
         require=families(require),
@@ -107,6 +110,7 @@ def verify(
         fail_on=fail_on,
         max_violations=max_violations,
     )
+    words = None if tokenizer is None else read_tokenizer(tokenizer)
     with progress(quiet=quiet) as observer:
         dataset = api.open(files, expect=tuple(expect or ()))
         copies = output_files(output, inputs=[file.path for file in dataset.files])
@@ -115,5 +119,5 @@ def verify(
         report = replace(report, exit_code=int(ExitCode.CLEAN))
     for error in report.left_out:
         complain(str(error), hint=error.hint)
-    write_report(report, form=format, files=copies, color=color, quiet=quiet)
+    write_report(report, form=format, files=copies, color=color, quiet=quiet, words=words)
     return ExitCode(report.exit_code)

@@ -10,14 +10,18 @@ from rich.text import Text
 
 from kvaudit.core.finding import Finding
 from kvaudit.core.severity import Severity
+from kvaudit.render.example_label import example_label, nested_label
 from kvaudit.render.labels import count_label, listed, pool_label, ranges_label
 from kvaudit.render.lines import aligned, heading, line
 from kvaudit.render.printable import printable
+from kvaudit.render.token_labels import TokenWords
 
 # Findings in full: with their facts they fill a screen. They come ranked.
 MAX_FINDINGS: Final = 8
 MAX_EXAMPLES: Final = 3
 MAX_RANGES: Final = 8
+# Evidence that is shown a line each.
+LISTED: Final = {"stretches": "text", "examples": "for example"}
 SEVERITY_STYLES: Final = {
     Severity.ERROR: "bold red",
     Severity.WARNING: "bold yellow",
@@ -26,18 +30,21 @@ SEVERITY_STYLES: Final = {
 }
 
 
-def finding_list(findings: Sequence[Finding], *, names_pool: bool) -> list[Text]:
+def finding_list(
+    findings: Sequence[Finding], *, names_pool: bool, words: TokenWords | None = None
+) -> list[Text]:
     """The findings in the report's order; empty when there are none.
 
     Args:
         findings: the findings.
         names_pool: whether each says which pool it is about, as it must where there are several.
+        words: says the words of tokens; None = they stay numbers.
     """
     if not findings:
         return []
     lines = [heading("findings")]
     for finding in findings[:MAX_FINDINGS]:
-        lines += _finding(finding, names_pool=names_pool)
+        lines += _finding(finding, names_pool=names_pool, words=words)
     rest = Counter(f"{finding.rule} {finding.name}" for finding in findings[MAX_FINDINGS:])
     if rest:
         kinds = ", ".join(f"{count:,} {name}" for name, count in rest.items())
@@ -45,7 +52,7 @@ def finding_list(findings: Sequence[Finding], *, names_pool: bool) -> list[Text]
     return lines
 
 
-def _finding(finding: Finding, *, names_pool: bool) -> list[Text]:
+def _finding(finding: Finding, *, names_pool: bool, words: TokenWords | None) -> list[Text]:
     label = "alternative" if finding.severity is None else str(finding.severity)
     first = line(
         (label, SEVERITY_STYLES[finding.severity]),
@@ -56,7 +63,7 @@ def _finding(finding: Finding, *, names_pool: bool) -> list[Text]:
         ("pool", pool_label(finding.key) if names_pool else ""),
         ("slots", _slots(finding)),
         ("requests", listed(finding.request_ids)),
-        *_evidence(finding.evidence),
+        *_evidence(finding.evidence, words),
         ("or", listed(finding.alternatives)),
         ("settled by", printable(finding.settled_by)),
     ]
@@ -71,26 +78,14 @@ def _slots(finding: Finding) -> str:
     return f"{ranges_label(finding.slots, most=MAX_RANGES)} ({count_label(count, 'slot')})"
 
 
-def _evidence(evidence: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """A line for what is counted, and one for each of the first examples."""
+def _evidence(evidence: Mapping[str, Any], words: TokenWords | None) -> Iterator[tuple[str, str]]:
+    """A line for what is counted, and one for each of the first examples and stretches of text."""
     counted = [
-        f"{name} {_nested(value)}"
+        f"{name} {nested_label(value)}"
         for name, value in evidence.items()
-        if name not in ("num_slots", "examples")
+        if name not in ("num_slots", *LISTED)
     ]
     yield ("evidence", ", ".join(counted))
-    for example in evidence.get("examples", ())[:MAX_EXAMPLES]:
-        yield ("for example", _words(example))
-
-
-def _words(value: object) -> str:
-    """A JSON value as words: `slot 4, owners (request_id A, position 2)`."""
-    if isinstance(value, Mapping):
-        return ", ".join(f"{printable(str(name))} {_nested(item)}" for name, item in value.items())
-    if isinstance(value, list | tuple):
-        return " ".join(_nested(item) for item in value)
-    return printable(str(value))
-
-
-def _nested(value: object) -> str:
-    return f"({_words(value)})" if isinstance(value, Mapping) else _words(value)
+    for kind, label in LISTED.items():
+        for example in evidence.get(kind, ())[:MAX_EXAMPLES]:
+            yield (label, example_label(example, words))

@@ -16,20 +16,26 @@ from kvaudit.render.finding_list import finding_list
 from kvaudit.render.lines import line
 from kvaudit.render.printable import printable
 from kvaudit.render.tag_table import tag_table
+from kvaudit.render.token_labels import TokenWords
 from kvaudit.render.verdict_line import not_checked, verdict_line
 from kvaudit.render.violation_ring import violation_ring
 
 
-def text_lines(report: Report) -> list[Text]:
-    """The whole report; sections are parted by an empty line."""
+def text_lines(report: Report, words: TokenWords | None = None) -> list[Text]:
+    """The whole report; sections are parted by an empty line.
+
+    Args:
+        report: the report.
+        words: says the words of tokens, which are parts of prompts; None = they stay numbers.
+    """
     sections = [
         [verdict_line(report)],
         not_checked(report),
-        finding_list(report.findings, names_pool=len(report.page_sizes) > 1),
+        finding_list(report.findings, names_pool=len(report.page_sizes) > 1, words=words),
         coverage_table(report.coverage),
         tag_table(report.tags),
         chain_table(report.chains),
-        violation_ring(report),
+        violation_ring(report, words),
         backend_lines(report),
     ]
     lines: list[Text] = []
@@ -82,10 +88,15 @@ def print_lines(
 
 
 def write_text(
-    report: Report, stream: TextIO, *, styled: bool = False, width: int | None = None
+    report: Report,
+    stream: TextIO,
+    *,
+    words: TokenWords | None = None,
+    styled: bool = False,
+    width: int | None = None,
 ) -> None:
-    """Write the whole report."""
-    print_lines(text_lines(report), stream, styled=styled, width=width)
+    """Write the whole report; words as in `text_lines`."""
+    print_lines(text_lines(report, words), stream, styled=styled, width=width)
 
 
 def write_verdict(

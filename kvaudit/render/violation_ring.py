@@ -15,6 +15,7 @@ from kvaudit.core.snapshot import PoolKey
 from kvaudit.core.violation import Violation, hash_label
 from kvaudit.render.labels import column_labels, listed, named, place_label, pool_label
 from kvaudit.render.lines import aligned, line
+from kvaudit.render.token_labels import TokenWords, token_label
 
 Pair = tuple[object, object]
 
@@ -33,10 +34,16 @@ COMPARED: Final[dict[FailReason, Callable[[Violation], Pair]]] = {
     FailReason.WRITE_POSITION_MISMATCH: lambda row: (row.position, row.expected_position),
     FailReason.VERIFY_TOKEN_MISMATCH: lambda row: (row.token, row.expected_token),
 }
+TOKEN_REASONS: Final = (FailReason.WRITE_TOKEN_MISMATCH, FailReason.VERIFY_TOKEN_MISMATCH)
 
 
-def violation_ring(report: Report) -> list[Text]:
-    """The rows shown, a group a slot in slot order; empty when nothing failed."""
+def violation_ring(report: Report, words: TokenWords | None = None) -> list[Text]:
+    """The rows shown, a group a slot in slot order; empty when nothing failed.
+
+    Args:
+        report: the report.
+        words: says the words of tokens; None = they stay numbers.
+    """
     if not report.violations_total:
         return []
     lines = [
@@ -48,7 +55,8 @@ def violation_ring(report: Report) -> list[Text]:
     page_sizes = report.page_sizes
     for rows in _by_slot(report.violations, pools=list(page_sizes)):
         page_size = page_sizes[rows[0].key]
-        lines += _slot_group(rows, page_size=page_size, names_pool=len(page_sizes) > 1)
+        names_pool = len(page_sizes) > 1
+        lines += _slot_group(rows, page_size=page_size, names_pool=names_pool, words=words)
     return lines
 
 
@@ -65,7 +73,9 @@ def _by_slot(
         yield list(rows)
 
 
-def _slot_group(rows: Sequence[Violation], *, page_size: int, names_pool: bool) -> list[Text]:
+def _slot_group(
+    rows: Sequence[Violation], *, page_size: int, names_pool: bool, words: TokenWords | None
+) -> list[Text]:
     first = rows[0]
     place = place_label(
         first.slot,
@@ -82,11 +92,9 @@ def _slot_group(rows: Sequence[Violation], *, page_size: int, names_pool: bool) 
     if positions:
         title.append((f"  {named('position', positions)}", ""))
     cells = [
-        cells
+        (*_launch_cells(row, whose=len(requests) > 1, where=len(positions) > 1), *details)
         for row in rows
-        for cells in _row_cells(
-            row, whose=len(requests) > 1 and row.tag is not None, where=len(positions) > 1
-        )
+        for details in _reason_cells(row, words)
     ]
     return [line(*title, indent=1), *aligned(cells, indent=2)]
 
@@ -96,27 +104,43 @@ def _due_position(row: Violation) -> int | None:
     return row.position if row.expected_position is None else row.expected_position
 
 
-def _row_cells(row: Violation, *, whose: bool, where: bool) -> Iterator[tuple[str, ...]]:
-    """One line a reason."""
-    launch = "bytes" if row.tag is None else row.tag.name
+def _launch_cells(row: Violation, *, whose: bool, where: bool) -> tuple[str, ...]:
+    """The launch of a row, with the request and the position where its slot has several."""
+    if row.tag is None:
+        return ("bytes",)
+    launch = row.tag.name
     if whose:
         launch += f" {listed(row.request_ids)}"
-    if where and row.tag is not None:
+    if where:
         launch += f" @{_due_position(row)}"
+    return (launch,)
+
+
+def _reason_cells(row: Violation, words: TokenWords | None) -> Iterator[tuple[str, ...]]:
+    """One line a reason."""
     for reason, label in REASON_LABELS.items():
         if row.reasons & reason:
-            yield (launch, label, *_details(row, reason))
+            yield (label, *_details(row, reason, words))
 
 
-def _details(row: Violation, reason: FailReason) -> tuple[str, ...]:
+def _details(row: Violation, reason: FailReason, words: TokenWords | None) -> tuple[str, ...]:
     if reason in COMPARED:
-        stored, expected = COMPARED[reason](row)
-        return (f"stored {_known(stored)}", f"expected {_known(expected)}")
+        labels = [_known(value) for value in COMPARED[reason](row)]
+        if reason in TOKEN_REASONS and words is not None:
+            labels = [_with_word(value, words) for value in COMPARED[reason](row)]
+        return (f"stored {labels[0]}", f"expected {labels[1]}")
     if reason == FailReason.COLUMN_DIGEST_MISMATCH:
         return column_labels(row.columns)
     if reason == FailReason.PREV_SLOT_OUT_OF_RANGE:
         return ("the predecessor is outside the pool",)
     return ()
+
+
+def _with_word(value: object, words: TokenWords) -> str:
+    """A token as its number and its word."""
+    if not isinstance(value, int) or words.text_of([value]) is None:
+        return _known(value)
+    return f"{value} {token_label(value, words)}"
 
 
 def _known(value: object) -> str:

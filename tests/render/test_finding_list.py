@@ -6,6 +6,7 @@ from kvaudit.core.severity import Severity
 from kvaudit.core.snapshot import PoolKey
 from kvaudit.render.finding_list import SEVERITY_STYLES, finding_list
 from tests.helpers import reports
+from tests.helpers.vocabulary import Vocabulary
 
 [ALIAS] = reports.VIOLATIONS.findings
 
@@ -64,3 +65,20 @@ def test_findings_past_the_first_few_are_counted_by_rule() -> None:
     texts = shown(*[ALIAS] * 10, *[other] * 1200)
     assert sum(text.startswith("  error  KV") for text in texts) == 8
     assert texts[-1] == "  and 1,202 more: 2 KV101 slot-alias, 1,200 KV208 canary-bit-flip"
+
+
+def test_words_of_tokens_stand_in_examples_and_stretches() -> None:
+    evidence = {
+        "examples": [{"slot": 7, "expected_token": 262, "found_token": 7042, "of_request": "r12"}],
+        "stretches": [
+            {"slots": [7, 8], "expected_tokens": [262, 314], "found_tokens": [7042, 314]}
+        ],
+    }
+    finding = replace(ALIAS, evidence=evidence)
+    texts = [text.plain for text in finding_list([finding], names_pool=False, words=Vocabulary())]
+    assert "      for example  slot 7 should hold ' the', holds ' Paris' of request r12" in texts
+    assert "      text         slots 7-8 should read ' the is', read ' Paris is'" in texts
+    assert (
+        "      for example  slot 7 should hold token 262, holds token 7042 of request r12"
+        in shown(finding)
+    )

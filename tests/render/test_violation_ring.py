@@ -11,6 +11,7 @@ from kvaudit.core.snapshot import PoolKey
 from kvaudit.core.violation import Violation
 from kvaudit.render.violation_ring import COMPARED, violation_ring
 from tests.helpers import reports
+from tests.helpers.vocabulary import Vocabulary
 
 
 def row(**changes) -> Violation:
@@ -103,3 +104,22 @@ def test_one_slot_of_several_pools_is_a_group_a_pool_with_its_own_page_size() ->
 def test_what_a_row_does_not_know_is_a_dash() -> None:
     [_, _, text] = shown(row(reasons=FailReason.VERIFY_REAL_KV_HASH_MISMATCH, real_kv_hash=None))
     assert "stored -  expected 0x0000000000000000" in text
+
+
+@pytest.mark.parametrize(
+    "reason", [FailReason.VERIFY_TOKEN_MISMATCH, FailReason.WRITE_TOKEN_MISMATCH]
+)
+def test_a_token_is_followed_by_its_word(reason: FailReason) -> None:
+    rows = [row(reasons=reason, token=7042, expected_token=262)]
+    report = replace(reports.VIOLATIONS, violations=rows, page_sizes={rows[0].key: 16})
+    text = violation_ring(report, Vocabulary())[2].plain
+    assert "stored 7042 ' Paris'  expected 262 ' the'" in text
+
+
+def test_a_token_without_a_word_and_a_position_stay_numbers() -> None:
+    reasons = FailReason.VERIFY_TOKEN_MISMATCH | FailReason.VERIFY_POSITION_MISMATCH
+    rows = [row(reasons=reasons, token=5, expected_token=None, position=262, expected_position=9)]
+    report = replace(reports.VIOLATIONS, violations=rows, page_sizes={rows[0].key: 16})
+    texts = [text.plain for text in violation_ring(report, Vocabulary())]
+    assert any("stored 5    expected -" in text for text in texts)
+    assert any("stored 262  expected 9" in text for text in texts)
