@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from kvaudit.core.coverage import Family
+from kvaudit.core.layer0_table import Layer0Table
 from kvaudit.core.layout import SlotRanges
 from kvaudit.core.severity import Severity
+
+
+class Layer0(StrEnum):
+    """What layer-0 rows are judged by where no table is given: the dump itself, or nothing."""
+
+    AUTO = "auto"
+    OFF = "off"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +26,9 @@ class AuditOptions:
         require: families that must be fully covered; None = index, records and bytes, each where
             something of it is planned.
         min_coverage: percent of each required family that must be checked.
-        skip_bytes: leave the bytes family out; coverage says so.
+        skip_bytes: leave the bytes family out, and identity, which reads bytes; coverage says so.
+        layer0: what the identity family judges by: AUTO is the dump itself, a table comes before
+            it, and OFF leaves the family out.
         request_ids: judge these requests alone; empty = all.
         slots: judge these slots alone; None = all.
         layers: judge the KV columns of these layers alone; None = all.
@@ -31,6 +42,7 @@ class AuditOptions:
     require: frozenset[Family] | None = None
     min_coverage: float = 100.0
     skip_bytes: bool = False
+    layer0: Layer0 | Layer0Table = Layer0.AUTO
     request_ids: tuple[str, ...] = ()
     slots: SlotRanges | None = None
     layers: tuple[int, ...] | None = None
