@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, TypeGuard
 
 from kvaudit.render.printable import printable
 from kvaudit.render.token_labels import TokenWords, token_label, tokens_label
 
-# What a slot should hold and what it holds: an example that has both is said as a sentence.
-_COMPARED: Final = ("expected_token", "found_token")
-_COMPARED_TEXTS: Final = ("expected_tokens", "found_tokens")
-
 
 def example_label(example: object, words: TokenWords | None) -> str:
     """`slot 7 should hold ' the', holds ' Paris' of request r12`, or the example's parts by name."""
-    if isinstance(example, Mapping):
-        if all(name in example for name in _COMPARED):
-            return _sentence(example, words)
-        if all(name in example for name in _COMPARED_TEXTS):
-            return _stretch(example, words)
+    if isinstance(example, Mapping) and {"token", "holds"} <= example.keys():
+        return _sentence(example, words)
     return value_label(example, words)
+
+
+def range_label(stretch: object, words: TokenWords | None) -> str:
+    """`slots 96-111 of request A should read ' the', read ' Paris' of request r12`, or its parts."""
+    if isinstance(stretch, Mapping) and {"tokens", "content_tokens"} <= stretch.keys():
+        return _reading(stretch, words)
+    return value_label(stretch, words)
 
 
 def value_label(value: object, words: TokenWords | None = None) -> str:
@@ -40,54 +40,47 @@ def nested_label(value: object, words: TokenWords | None = None) -> str:
 
 def _part(name: str, value: object, words: TokenWords | None) -> str:
     label = f"{printable(name)} {nested_label(value, words)}"
-    is_token = name == "token" or name.endswith("_token")
-    if words is None or not is_token or not isinstance(value, int) or value < 0:
+    names_token = name == "token" or name.endswith("_token")
+    if words is None or not names_token or not _is_token(value):
         return label
     return f"{label} {token_label(value, words)}"
 
 
 def _sentence(example: Mapping[str, Any], words: TokenWords | None) -> str:
-    """What one slot should hold, and whose it holds instead."""
-    expected, found = (example[name] for name in _COMPARED)
-    holds = example.get("holds") or "what is of no known token"
-    if _is_known(found):
-        holds = token_label(found, words)
-    due = token_label(expected, words) if _is_known(expected) else "its own token"
-    return f"{_place(example)} should hold {due}, holds {printable(holds)}{_owner(example)}"
+    """What one slot should hold, and what it holds instead."""
+    holds = str(example["holds"])
+    if _is_token(example.get("holds_token")):
+        holds = token_label(example["holds_token"], words)
+    sentence = f"slot {example.get('slot')} should hold {token_label(example['token'], words)}"
+    sentence = f"{sentence}, holds {printable(holds)}"
+    if example.get("content_of") is not None:
+        sentence += f" of request {printable(str(example['content_of']))}"
+    if example.get("content_position") is not None:
+        sentence += f" at position {example['content_position']}"
+    return sentence
 
 
-def _stretch(example: Mapping[str, Any], words: TokenWords | None) -> str:
+def _reading(stretch: Mapping[str, Any], words: TokenWords | None) -> str:
     """What consecutive slots should read, and what they read instead."""
-    expected, found = (_known_part(example[name]) for name in _COMPARED_TEXTS)
-    reads = tokens_label(found, words) if found else "what is of no known token"
-    return (
-        f"{_place(example)} should read {tokens_label(expected, words)}, "
-        f"read {reads}{_owner(example)}"
-    )
+    due, read = (tokens_label(stretch[name], words) for name in ("tokens", "content_tokens"))
+    due_place = _places(stretch, "request_id", "positions")
+    read_place = _places(stretch, "content_of", "content_positions")
+    slots = _span(stretch.get("slots"))
+    return f"slots {slots}{due_place} should read {due}, read {read}{read_place}"
 
 
-def _place(example: Mapping[str, Any]) -> str:
-    slots = example.get("slots")
-    if isinstance(slots, list | tuple):
-        return f"slots {'-'.join(str(slot) for slot in slots)}"
-    return f"slot {example.get('slot')}"
+def _places(stretch: Mapping[str, Any], owner: str, positions: str) -> str:
+    """` of request A, positions 16-31`, as far as it is known."""
+    name = stretch.get(owner)
+    label = "" if name is None else f" of request {printable(str(name))}"
+    span = _span(stretch.get(positions))
+    return f"{label}, positions {span}" if span else label
 
 
-def _owner(example: Mapping[str, Any]) -> str:
-    request, position = example.get("of_request"), example.get("of_position")
-    label = "" if request is None else f" of request {printable(str(request))}"
-    return label + ("" if position is None else f" at position {position}")
+def _span(ends: object) -> str:
+    """The first and the last of a list of both."""
+    return "-".join(map(str, ends)) if isinstance(ends, list | tuple) else ""
 
 
-def _is_known(token: object) -> bool:
-    return isinstance(token, int) and token >= 0
-
-
-def _known_part(tokens: Sequence[int]) -> list[int]:
-    """The tokens up to the first that is not known."""
-    known: list[int] = []
-    for token in tokens:
-        if not _is_known(token):
-            break
-        known.append(token)
-    return known
+def _is_token(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and value >= 0

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from kvaudit.core.finding import Finding
 from kvaudit.core.severity import Severity
-from kvaudit.render.example_label import example_label, nested_label
+from kvaudit.render.example_label import example_label, nested_label, range_label
 from kvaudit.render.labels import count_label, listed, pool_label, ranges_label
 from kvaudit.render.lines import aligned, heading, line
 from kvaudit.render.printable import printable
@@ -20,8 +20,8 @@ from kvaudit.render.token_labels import TokenWords
 MAX_FINDINGS: Final = 8
 MAX_EXAMPLES: Final = 3
 MAX_RANGES: Final = 8
-# Evidence that is shown a line each.
-LISTED: Final = {"stretches": "text", "examples": "for example"}
+# Evidence that is shown an entry a line, under a word of its own.
+LISTED: Final = {"ranges": ("range", range_label), "examples": ("for example", example_label)}
 SEVERITY_STYLES: Final = {
     Severity.ERROR: "bold red",
     Severity.WARNING: "bold yellow",
@@ -79,13 +79,13 @@ def _slots(finding: Finding) -> str:
 
 
 def _evidence(evidence: Mapping[str, Any], words: TokenWords | None) -> Iterator[tuple[str, str]]:
-    """A line for what is counted, and one for each of the first examples and stretches of text."""
+    """A line for what is counted, and one for each of the first ranges and examples."""
     counted = [
         f"{name} {nested_label(value)}"
         for name, value in evidence.items()
         if name not in ("num_slots", *LISTED)
     ]
     yield ("evidence", ", ".join(counted))
-    for kind, label in LISTED.items():
-        for example in evidence.get(kind, ())[:MAX_EXAMPLES]:
-            yield (label, example_label(example, words))
+    for kind, (title, label_of) in LISTED.items():
+        for entry in evidence.get(kind, ())[:MAX_EXAMPLES]:
+            yield (title, label_of(entry, words))

@@ -4,63 +4,53 @@ from __future__ import annotations
 
 import pytest
 
-from kvaudit.render.example_label import example_label, value_label
+from kvaudit.render.example_label import example_label, range_label, value_label
 from tests.helpers.vocabulary import Vocabulary
+
+HELD = {"slot": 7, "token": 262, "holds": "another token", "holds_token": 7042}
 
 
 @pytest.mark.parametrize(
-    ("example", "sentence"),
+    ("more", "sentence"),
     [
+        ({"content_of": "r12"}, "slot 7 should hold ' the', holds ' Paris' of request r12"),
+        ({"content_position": 5}, "slot 7 should hold ' the', holds ' Paris' at position 5"),
+        ({"holds_token": 9}, r"slot 7 should hold ' the', holds '\x1b[31m'"),
         (
-            {"slot": 7, "expected_token": 262, "found_token": 7042, "of_request": "r12"},
-            "slot 7 should hold ' the', holds ' Paris' of request r12",
-        ),
-        (
-            {"slot": 7, "expected_token": 262, "found_token": 7042, "of_position": 5},
-            "slot 7 should hold ' the', holds ' Paris' at position 5",
-        ),
-        (
-            {"slot": 7, "expected_token": 262, "found_token": 9},
-            r"slot 7 should hold ' the', holds '\x1b[31m'",
-        ),
-        (
-            {"slot": 7, "expected_token": 262, "found_token": 5, "of_request": "\x1b[2J"},
+            {"holds_token": 5, "content_of": "\x1b[2J"},
             r"slot 7 should hold ' the', holds token 5 of request \x1b[2J",
         ),
-        (
-            {"slot": 7, "expected_token": 262, "found_token": None, "holds": "zeros"},
-            "slot 7 should hold ' the', holds zeros",
-        ),
-        (
-            {"slot": 7, "expected_token": 262, "found_token": -1},
-            "slot 7 should hold ' the', holds what is of no known token",
-        ),
+        ({"holds_token": None, "holds": "zeros"}, "slot 7 should hold ' the', holds zeros"),
+        ({"holds_token": -1, "holds": "\x07"}, r"slot 7 should hold ' the', holds \x07"),
     ],
 )
-def test_what_a_slot_should_hold_and_holds_is_a_sentence(example: dict, sentence: str) -> None:
-    assert example_label(example, Vocabulary()) == sentence
+def test_what_a_slot_should_hold_and_holds_is_a_sentence(more: dict, sentence: str) -> None:
+    assert example_label({**HELD, **more}, Vocabulary()) == sentence
 
 
 def test_without_a_tokenizer_the_sentence_has_numbers() -> None:
-    example = {"slot": 7, "expected_token": 262, "found_token": 7042, "of_request": "r12"}
-    assert example_label(example, None) == (
+    assert example_label({**HELD, "content_of": "r12"}, None) == (
         "slot 7 should hold token 262, holds token 7042 of request r12"
     )
 
 
-def test_a_stretch_is_two_texts_up_to_what_is_not_known() -> None:
+def test_a_range_is_two_texts_with_their_places() -> None:
     stretch = {
+        "request_id": "tale",
         "slots": [96, 98],
-        "expected_tokens": [262, 314, 262],
-        "found_tokens": [7042, 314, None],
-        "of_request": "r12",
-        "of_position": 0,
+        "positions": [16, 18],
+        "tokens": [262, 314, 262],
+        "content_of": "r12",
+        "content_positions": [0, 2],
+        "content_tokens": [7042, 314, 9],
     }
-    assert example_label(stretch, Vocabulary()) == (
-        "slots 96-98 should read ' the is the', read ' Paris is' of request r12 at position 0"
+    assert range_label(stretch, Vocabulary()) == (
+        "slots 96-98 of request tale, positions 16-18 should read ' the is the', "
+        r"read ' Paris is\x1b[31m' of request r12, positions 0-2"
     )
-    nothing = {**stretch, "found_tokens": [-1, 314]}
-    assert "read what is of no known token of request" in example_label(nothing, Vocabulary())
+    assert "should read tokens 262 314 262, read tokens 7042 314 9 of" in range_label(stretch, None)
+    del stretch["content_tokens"]
+    assert range_label(stretch, None).startswith("request_id tale, slots 96 98, positions 16 18")
 
 
 def test_other_examples_are_their_parts_and_tokens_have_words_beside_them() -> None:

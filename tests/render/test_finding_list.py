@@ -67,17 +67,13 @@ def test_findings_past_the_first_few_are_counted_by_rule() -> None:
     assert texts[-1] == "  and 1,202 more: 2 KV101 slot-alias, 1,200 KV208 canary-bit-flip"
 
 
-def test_words_of_tokens_stand_in_examples_and_stretches() -> None:
-    evidence = {
-        "examples": [{"slot": 7, "expected_token": 262, "found_token": 7042, "of_request": "r12"}],
-        "stretches": [
-            {"slots": [7, 8], "expected_tokens": [262, 314], "found_tokens": [7042, 314]}
-        ],
-    }
-    finding = replace(ALIAS, evidence=evidence)
+def test_words_of_tokens_stand_in_examples_and_ranges() -> None:
+    held = {"token": 262, "holds": "another token", "holds_token": 7042, "content_of": "r12"}
+    stretch = {"slots": [7, 8], "tokens": [262, 314], "content_tokens": [7042, 314]}
+    finding = replace(ALIAS, evidence={"examples": [{"slot": 7, **held}], "ranges": [stretch]})
     texts = [text.plain for text in finding_list([finding], names_pool=False, words=Vocabulary())]
     assert "      for example  slot 7 should hold ' the', holds ' Paris' of request r12" in texts
-    assert "      text         slots 7-8 should read ' the is', read ' Paris is'" in texts
+    assert "      range        slots 7-8 should read ' the is', read ' Paris is'" in texts
     assert (
         "      for example  slot 7 should hold token 262, holds token 7042 of request r12"
         in shown(finding)
