@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kvaudit.core.coverage import Family
 from kvaudit.core.severity import Severity
 from kvaudit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kvaudit.core.audit_options import Layer0
+    from kvaudit.core.layer0_table import Layer0Table
 
 
 class BackendName(StrEnum):
@@ -59,9 +63,8 @@ Require = Annotated[
     typer.Option(
         metavar="FAMILY",
         envvar="KVAUDIT_REQUIRE",
-        help="A family that must be fully covered: index, records or bytes; repeatable. Default: each "
-        "of them where something of it is planned. No rule judges identity yet: required, it is "
-        "never covered.",
+        help="A family that must be fully covered: index, records, bytes or identity; repeatable. "
+        "Default: the first three, each where something of it is planned.",
     ),
 ]
 MinCoverage = Annotated[
@@ -80,6 +83,16 @@ SkipBytes = Annotated[
         "--skip-bytes",
         envvar="KVAUDIT_SKIP_BYTES",
         help="Leave the bytes family out; the coverage says so.",
+    ),
+]
+Layer0Rows = Annotated[
+    str,
+    typer.Option(
+        "--layer0",
+        metavar="auto|off|TABLE",
+        envvar="KVAUDIT_LAYER0",
+        help="What layer-0 rows are judged by: auto is the dump itself, where tokens repeat; a table of "
+        "kvaudit learn knows more of them; off leaves the identity family out.",
     ),
 ]
 Tokenizer = Annotated[
@@ -202,6 +215,20 @@ def layers(values: Iterable[str] | None) -> tuple[int, ...] | None:
             raise ConfigError(f"--layer {text!r} is no layer", hint="write 17, 0-3 or 0,17")
         numbers.update(range(first, last + 1))
     return tuple(sorted(numbers)) or None
+
+
+def layer0_source(text: str) -> Layer0 | Layer0Table:
+    """Read `--layer0`: a word, or the path of a table.
+
+    Raises:
+        InputError: the table cannot be used.
+    """
+    from kvaudit.core.audit_options import Layer0
+    from kvaudit.formats.reader import read_layer0_table
+
+    if text in list(Layer0):
+        return Layer0(text)
+    return read_layer0_table(text)
 
 
 def rules(values: Iterable[str] | None) -> tuple[str, ...]:

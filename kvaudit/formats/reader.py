@@ -13,6 +13,7 @@ from kvaudit.core.plan import PlanDump
 from kvaudit.core.report import InputFile
 from kvaudit.core.sequences import Sequences
 from kvaudit.core.snapshot import Snapshot
+from kvaudit.errors import SchemaMismatch
 from kvaudit.formats.arrow_file import ArrowFile, open_arrow
 from kvaudit.formats.plan_reader import read_plan
 from kvaudit.formats.schema import FileKind
@@ -55,6 +56,24 @@ def read_file(path: str | os.PathLike[str]) -> Content:
         InputError: one of its subclasses, naming file, column and row.
     """
     return read_with_notes(path).content
+
+
+def read_layer0_table(path: str | os.PathLike[str]) -> Layer0Table:
+    """Read a file that is to be a table of layer-0 rows.
+
+    Raises:
+        SchemaMismatch: it is of another kind.
+        InputError: one of its other subclasses, naming file, column and row.
+    """
+    file = open_arrow(os.fspath(path))
+    content = read_arrow(file).content
+    if not isinstance(content, Layer0Table):
+        raise SchemaMismatch(
+            f"it is a {file.kind} file, not a table of layer-0 rows",
+            path=file.path,
+            hint="make a table with kvaudit learn",
+        )
+    return content
 
 
 def read_with_notes(path: str | os.PathLike[str]) -> ReadFile:
