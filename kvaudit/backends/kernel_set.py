@@ -15,6 +15,7 @@ class KernelSet:
 
     launch_hash: Callable[..., None]
     launch_fold: Callable[..., None]
+    launch_fold_pieces: Callable[..., None]
     launch_combine: Callable[..., None]
     launch_fold_source: Callable[..., None]
     launch_count_written: Callable[..., None]
@@ -34,6 +35,7 @@ def kernel_set(implementation: Literal["reference", "numba_cpu", "numba_cuda"]) 
     return KernelSet(
         launch_hash=hash_kernels.launch_hash,
         launch_fold=fold.launch_fold,
+        launch_fold_pieces=fold.launch_fold_pieces,
         launch_combine=fold.launch_combine,
         launch_fold_source=fold.launch_fold_source,
         launch_count_written=fold.launch_count_written,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.backends.torch_module import torch
-from kvaudit.constants import SOURCE_ALIGNMENT_BYTES
+from kvaudit.constants import SOURCE_ALIGNMENT_BYTES, WORD_BYTES
 
 
 class SlotColumn(Protocol):
@@ -36,8 +36,10 @@ class SlotGeometry(NamedTuple):
     """What columns have in common that one launch folds.
 
     Fields:
-        is_dense: whether a slot's bytes lie together, in order.
         row_bytes: bytes a slot.
+        num_pieces: in how many pieces a slot's bytes lie, one step apart; 0 where they lie otherwise,
+            or in pieces that are no whole words.
+        piece_stride: bytes from a piece to the next.
         page_size: slots a page.
         page_stride: bytes from a page to the next.
         slot_stride: bytes from a slot to the next within a page; 0 without pages.
@@ -45,8 +47,9 @@ class SlotGeometry(NamedTuple):
             aligned must not slow down those that are.
     """
 
-    is_dense: bool
     row_bytes: int
+    num_pieces: int
+    piece_stride: int
     page_size: int
     page_stride: int
     slot_stride: int
@@ -57,15 +60,36 @@ class SlotGeometry(NamedTuple):
         """How a column lies."""
         rows, item_bytes = column.rows, column.rows.element_size()
         shape, strides = tuple(rows.shape), tuple(rows.stride())
-        row_items = math.prod(shape[1:])
+        row_bytes = math.prod(shape[1:]) * item_bytes
+        row_stride = strides[0] * item_bytes
+        page_stride = column.page_step * row_stride
+        slot_stride = column.slot_step * row_stride if column.page_size > 1 else 0
+        phase = rows.data_ptr() % SOURCE_ALIGNMENT_BYTES
+        num_pieces, step = _pieces(shape[1:], strides[1:])
+        piece_stride = step * item_bytes
+        if num_pieces > 1:
+            sizes = (row_bytes // num_pieces, piece_stride, page_stride, slot_stride, phase)
+            if any(size % WORD_BYTES for size in sizes):
+                num_pieces = 0
         return cls(
-            is_dense=_is_dense(shape[1:], strides[1:]),
-            row_bytes=row_items * item_bytes,
+            row_bytes=row_bytes,
+            num_pieces=num_pieces,
+            piece_stride=piece_stride,
             page_size=column.page_size,
-            page_stride=column.page_step * strides[0] * item_bytes,
-            slot_stride=column.slot_step * strides[0] * item_bytes if column.page_size > 1 else 0,
-            phase=rows.data_ptr() % SOURCE_ALIGNMENT_BYTES,
+            page_stride=page_stride,
+            slot_stride=slot_stride,
+            phase=phase,
         )
+
+    @property
+    def piece_bytes(self) -> int:
+        """Bytes a piece."""
+        return self.row_bytes // self.num_pieces
+
+    @property
+    def span_bytes(self) -> int:
+        """Bytes from a slot's first to its last one, whatever lies between its pieces."""
+        return (self.num_pieces - 1) * self.piece_stride + self.piece_bytes
 
     def offsets(self, slots: torch.Tensor) -> torch.Tensor:
         """Bytes from the column's first slot to each of the slots, shape [n], int64."""
@@ -79,14 +103,24 @@ class SlotGeometry(NamedTuple):
         return int(self.offsets(torch.from_numpy(slots)).max())
 
 
-def _is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether elements of a shape follow one another in memory without a gap."""
-    step = 1
-    for length, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if length > 1 and stride != step:
-            return False
-        step *= length
-    return True
+def _pieces(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, int]:
+    """In how many pieces elements of a shape lie, each without a gap, and their step in elements.
+
+    The number is 0 where pieces are not all one step apart.
+    """
+    length, num_pieces, step = 1, 1, 0
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size == 1:
+            continue
+        if num_pieces == 1 and stride == length:
+            length *= size
+        elif num_pieces == 1:
+            num_pieces, step = size, stride
+        elif stride == num_pieces * step:
+            num_pieces *= size
+        else:
+            return 0, 0
+    return num_pieces, step
 
 
 def widest(rows: torch.Tensor) -> torch.Tensor:

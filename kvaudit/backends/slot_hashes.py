@@ -1,7 +1,7 @@
 """The source hash of every slot of a pool's columns, on the device where they lie.
 
 No KV byte comes to the host, and none is copied on its way to the fold where a slot's bytes lie
-together. Columns of one geometry are one source: its rows start at the lowest of their addresses
+together, or in pieces one step apart. Columns of one geometry are one source: its rows start at the lowest of their addresses
 and are one step apart, the largest that meets every slot of every column. They overlap, and most
 are of no slot. So one launch folds many columns, wherever an engine has allocated them:
 
@@ -10,8 +10,9 @@ are of no slot. So one launch folds many columns, wherever an engine has allocat
     column 1                              ..              [slot 0][slot 1] ..
     fold's slot  0       1       2                          k       k + 1
 
-Where a slot's bytes lie apart, as with heads outside of slots, columns are gathered on the device
-first, a bounded part at a time.
+Where a slot's bytes lie in pieces, as with heads outside of slots, its row reaches to the last one.
+Where they lie apart in any other way, columns are gathered on the device first, a bounded part at a
+time.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from kvaudit.backends.page_hashes import PageFold
 from kvaudit.backends.slot_geometry import SlotColumn, SlotGeometry, widest
 from kvaudit.backends.torch_module import torch
 from kvaudit.constants import SOURCE_ALIGNMENT_BYTES
-from kvaudit.kernels.array_forms import KernelArray
 
 # What one launch's slot indices, and what gathered bytes, take on the device at most.
 INDEX_BYTES: Final = 32 << 20
@@ -147,7 +147,7 @@ class _DeviceFold:
         for column_idx, column in enumerate(columns):
             by_geometry.setdefault(SlotGeometry.of(column), []).append(column_idx)
         for geometry, column_indices in by_geometry.items():
-            fold = self._in_place if geometry.is_dense else self._gathered
+            fold = self._in_place if geometry.num_pieces else self._gathered
             first = 0
             for hashes in fold([columns[idx].rows for idx in column_indices], geometry):
                 yield column_indices[first : first + len(hashes)], hashes
@@ -156,7 +156,7 @@ class _DeviceFold:
     def _in_place(
         self, columns: list[torch.Tensor], geometry: SlotGeometry
     ) -> Iterator[torch.Tensor]:
-        """Fold columns whose slots' bytes lie together, as many a launch as INDEX_BYTES allow."""
+        """Fold columns where their slots' bytes lie, as many a launch as INDEX_BYTES allow."""
         addresses = np.array([rows.data_ptr() for rows in columns], dtype=np.int64)
         low = int(addresses.min())
         from_low = addresses - low
@@ -168,7 +168,7 @@ class _DeviceFold:
         source = self.chosen.arrays.rows_at(
             low,
             num_rows=(int(from_low.max()) + geometry.reach(self.slots)) // step_bytes + 1,
-            row_bytes=geometry.row_bytes,
+            row_bytes=geometry.span_bytes,
             step_bytes=step_bytes,
         )
         firsts = torch.from_numpy(from_low // step_bytes).to(self.device)
@@ -176,12 +176,14 @@ class _DeviceFold:
         for part in self._column_parts(firsts):
             starts = part[:, None] + in_column
             hashes = torch.empty_like(starts)
-            self._launch(
-                source,
-                self.chosen.arrays.signed(starts.view(-1)),
-                hashes.view(-1),
-                row_bytes=geometry.row_bytes,
-            )
+            entries = self.chosen.arrays.signed(starts.view(-1))
+            into = self.chosen.arrays.hashed_output(hashes.view(-1))
+            kernels, row_bytes = self.chosen.kernels, geometry.row_bytes
+            if geometry.num_pieces == 1:
+                kernels.launch_fold(source, entries, into, 1, row_bytes, row_bytes)
+            else:
+                pieces = (geometry.num_pieces, geometry.piece_stride, geometry.piece_bytes)
+                kernels.launch_fold_pieces(source, entries, into, *pieces)
             yield hashes
 
     def _gathered(
@@ -213,19 +215,13 @@ class _DeviceFold:
                 for part, into in zip(index, column_hashes.split(rows_per_part), strict=True):
                     torch.index_select(wide, 0, part, out=gathered[: len(part)])
                     source, entries = sources[len(part)]
-                    self._launch(source, entries, into, row_bytes=geometry.row_bytes)
+                    self.chosen.kernels.launch_fold(
+                        source,
+                        entries,
+                        self.chosen.arrays.hashed_output(into),
+                        *(1, geometry.row_bytes, geometry.row_bytes),
+                    )
             yield hashes
-
-    def _launch(
-        self,
-        source: KernelArray,
-        slot_indices: KernelArray,
-        hashes: torch.Tensor,
-        *,
-        row_bytes: int,
-    ) -> None:
-        into = self.chosen.arrays.hashed_output(hashes)
-        self.chosen.kernels.launch_fold(source, slot_indices, into, 1, row_bytes, row_bytes)
 
     def _column_parts(self, columns: _Columns) -> Iterator[_Columns]:
         """Consecutive columns whose slot indices take INDEX_BYTES at most, but at least one."""

@@ -46,21 +46,52 @@ def test_the_reach_is_the_largest_offset_though_it_be_of_no_last_slot() -> None:
 
 
 @pytest.mark.parametrize(
-    ("paged", "is_dense"),
+    ("paged", "pieces"),
     [
-        (pool(5, 4, 2, 8), True),
-        (pool(5, 4, 2, 8)[:, ::2], True),
-        (pool(5, 2, 4, 8).transpose(1, 2), False),
-        (pool(5, 4, 8, 2).transpose(2, 3), False),
-        (pool(5, 4, 2, 8)[..., :4], False),
-        (pool(5, 4, 2, 8)[..., :1, :4], True),
+        (pool(5, 4, 2, 8), (1, 32, 32)),
+        (pool(5, 4, 2, 8)[:, ::2], (1, 32, 32)),
+        (pool(5, 4, 2, 8)[..., :1, :4], (1, 8, 8)),
+        (pool(5, 2, 4, 8).transpose(1, 2), (2, 16, 80)),
+        (pool(5, 3, 2, 4, 8).permute(0, 3, 1, 2, 4), (6, 16, 5 * 64 + 16)),
+        (pool(5, 4, 2, 8)[..., :4], (2, 8, 24)),
+        (pool(5, 4, 1, 8).expand(-1, -1, 3, -1), (3, 16, 16)),
     ],
-    ids=["dense", "slots apart", "heads outside", "dim outside", "gaps", "one head of a wider row"],
+    ids=[
+        "together",
+        "slots apart",
+        "one head of a wider row",
+        "heads outside",
+        "heads and a split dim outside",
+        "gaps",
+        "repeated heads",
+    ],
 )
-def test_a_slot_is_dense_where_its_bytes_lie_together_in_order(
-    paged: torch.Tensor, is_dense: bool
+def test_a_slot_s_bytes_lie_in_pieces_one_step_apart(
+    paged: torch.Tensor, pieces: tuple[int, int, int]
 ) -> None:
-    assert geometry(paged).is_dense is is_dense
+    lies = geometry(paged)
+    assert (lies.num_pieces, lies.piece_bytes, lies.span_bytes) == pieces
+
+
+@pytest.mark.parametrize(
+    "paged",
+    [
+        pool(5, 4, 8, 2).transpose(2, 3),
+        pool(5, 2, 3, 4, 8).permute(0, 3, 2, 1, 4),
+        pool(5, 2, 4, 6).transpose(1, 2),
+        pool(5, 2, 5, 4)[..., 1:].reshape(5, 2, 15)[..., :12].view(5, 2, 3, 4).transpose(1, 2),
+        pool(5 * 64 + 1).view(-1)[1:].view(5, 2, 4, 8).transpose(1, 2),
+    ],
+    ids=[
+        "dim outside",
+        "two steps",
+        "pieces of no whole words",
+        "a step of no whole words",
+        "unaligned",
+    ],
+)
+def test_other_slots_lie_in_no_pieces(paged: torch.Tensor) -> None:
+    assert geometry(paged).num_pieces == 0
 
 
 def test_an_unaligned_column_does_not_lie_like_aligned_ones() -> None:

@@ -33,6 +33,23 @@ def source_hashes(implementation, source, slots, geometry):
     return [int(value) for value in hashes]
 
 
+def piece_hashes(implementation, source, slots, pieces):
+    """Source hashes of slots in pieces; pieces: their number, stride and bytes."""
+    num_pieces, piece_stride, piece_bytes = pieces
+    hashes = np.full(len(slots), 7, dtype=np.uint64)
+    implementation.run(
+        "fold",
+        "launch_fold_pieces",
+        source_bytes=source,
+        slot_indices=np.array(slots, dtype=np.int64),
+        source_hashes=hashes,
+        num_pieces=num_pieces,
+        piece_stride=piece_stride,
+        piece_bytes=piece_bytes,
+    )
+    return [int(value) for value in hashes]
+
+
 def combined(implementation, sources):
     """real_kv_hash of each slot from the hashes of its sources."""
     real_kv_hashes = np.zeros(len(sources[0]), dtype=np.uint64)
@@ -193,6 +210,24 @@ def test_the_entries_of_a_write_end_where_its_last_request_does(
     assert count_written(implementation, offsets, num_valid_reqs, num_tokens) == wanted
 
 
+def test_fold_of_pieces_is_that_of_their_bytes_one_after_the_other(implementation):
+    """Two heads of two slots of 16 bytes each, heads outside of slots; one row is both."""
+    page = np.arange(64, dtype=np.uint8)
+    rows = np.lib.stride_tricks.as_strided(page, (2, 48), (16, 1))
+    assert piece_hashes(implementation, rows, [0, 1, 2, -1], (2, 32, 16)) == [
+        hand_oracle.fold(bytes([*range(16), *range(32, 48)])),
+        hand_oracle.fold(bytes([*range(16, 32), *range(48, 64)])),
+        0,
+        0,
+    ]
+
+
+@pytest.mark.parametrize("pieces", [(0, 8, 8), (2, 8, 0)])
+def test_fold_of_no_piece_and_of_empty_ones_is_zero(implementation, pieces):
+    assert piece_hashes(implementation, np.ones((2, 16), np.uint8), [0, 1], pieces) == [0, 0]
+    assert piece_hashes(implementation, np.ones((0, 16), np.uint8), [0, 1], (2, 8, 8)) == [0, 0]
+
+
 # Pins: CASES.md 2
 
 
@@ -259,6 +294,39 @@ def test_fold_agrees_with_the_hand_oracle_around_a_tile(implementation, read_wor
     assert source_hashes(implementation, source, slots, geometry) == oracle_hashes(
         source, slots, geometry
     )
+
+
+@given(
+    num_pieces=st.integers(1, 5),
+    piece_words=st.integers(1, 40),
+    gap_words=st.integers(-3, 9),
+    step_words=st.integers(0, 12),
+    num_rows=st.integers(1, 5),
+    first_word=st.integers(0, 1),
+    data=st.data(),
+)
+def test_fold_of_pieces_agrees_with_the_hand_oracle_wherever_they_lie(
+    implementation, num_pieces, piece_words, gap_words, step_words, num_rows, first_word, data
+):
+    """Also where pieces overlap, and rows."""
+    stride = max(0, piece_words + gap_words) * 8
+    pieces = (num_pieces, stride, piece_words * 8)
+    row_bytes = (num_pieces - 1) * stride + piece_words * 8
+    memory = random_source(1, (first_word + step_words * num_rows) * 8 + row_bytes).ravel()
+    rows = np.lib.stride_tricks.as_strided(
+        memory[first_word * 8 :], (num_rows, row_bytes), (step_words * 8, 1)
+    )
+    slots = data.draw(st.lists(st.integers(-2, num_rows + 1), max_size=10))
+    firsts = [piece * stride for piece in range(num_pieces)]
+    wanted = [
+        hand_oracle.fold(
+            b"".join(rows[slot].tobytes()[first : first + piece_words * 8] for first in firsts)
+        )
+        if 0 <= slot < num_rows
+        else 0
+        for slot in slots
+    ]
+    assert piece_hashes(implementation, rows, slots, pieces) == wanted
 
 
 @given(

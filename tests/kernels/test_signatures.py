@@ -15,6 +15,7 @@ import pytest
 from tests.kernels.implementations import CPU, IMPLEMENTATIONS, IN_SIMULATOR, OPS, REFERENCE
 
 LAUNCHERS = [(op, f"launch_{op}") for op in OPS] + [
+    ("fold", "launch_fold_pieces"),
     ("fold", "launch_combine"),
     ("fold", "launch_fold_source"),
     ("fold", "launch_count_written"),

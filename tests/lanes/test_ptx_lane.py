@@ -38,6 +38,8 @@ SIGNATURES = {
     ("hash", "_hash_kernel"): (STRIDED_ROWS, INT64, UINT64),
     ("fold", "fold_pairs_kernel"): (FLAT_WORDS, *FOLDED),
     ("fold", "fold_words_kernel"): (FLAT_WORDS, *FOLDED),
+    ("fold", "fold_piece_pairs_kernel"): (FLAT_WORDS, *FOLDED, NUMBER, NUMBER),
+    ("fold", "fold_piece_words_kernel"): (FLAT_WORDS, *FOLDED, NUMBER, NUMBER),
     ("fold", "_fold_short_kernel"): (FLAT_WORDS, *FOLDED),
     ("fold", "_fold_bytes_kernel"): (FLAT_BYTES, *FOLDED),
     ("fold", "_combine_kernel"): (UINT64, UINT64),
@@ -99,7 +101,13 @@ def test_a_short_slot_is_read_in_one_load_a_pair(op, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "num_copies"), [("fold_pairs_kernel", 8), ("fold_words_kernel", 16)]
+    ("name", "num_copies"),
+    [
+        ("fold_pairs_kernel", 8),
+        ("fold_words_kernel", 16),
+        ("fold_piece_pairs_kernel", 8),
+        ("fold_piece_words_kernel", 16),
+    ],
 )
 def test_fold_copies_past_registers_and_keeps_where_slots_start_in_them(name, num_copies):
     ptx = _ptx(_kernel("fold", name).py_func, SIGNATURES["fold", name], device=False)

@@ -16,6 +16,22 @@ Scalars:
     page_size, num_bytes_per_token, read_bytes: ints; 0 <= read_bytes <= num_bytes_per_token and
         page_size * num_bytes_per_token <= row_bytes. The caller guarantees them.
 
+`launch_fold_pieces(source_bytes, slot_indices, source_hashes, num_pieces, piece_stride, piece_bytes)`
+
+The same where a slot's bytes lie in pieces, as with heads outside of slots: those of slot s are, one
+after another, the columns [p * piece_stride, p * piece_stride + piece_bytes) of row s, for p = 0, 1,
+.., num_pieces - 1.
+
+Inputs:
+    source_bytes: shape [num_rows, row_bytes], uint8; stride(1) = 1, stride(0) not negative: rows may
+        overlap. Its address and stride(0) are multiples of 8. The caller guarantees them.
+    slot_indices: shape [n], int64. A slot outside [0, num_rows) hashes to 0.
+Outputs:
+    source_hashes: shape [n], uint64; every element is written.
+Scalars:
+    num_pieces, piece_stride, piece_bytes: ints, not negative; piece_stride and piece_bytes are
+        multiples of 8, and the last piece ends in the row. The caller guarantees them.
+
 `launch_combine(source_hashes, real_kv_hashes)`
 
 Decides per entry: real_kv_hashes[i] = S(real_kv_hashes[i] ^ source_hashes[i]). Starting from 0 and

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from kvaudit.constants import WORD_BYTES
 from kvaudit.kernels.array_forms import read_only, widened_rows
 from kvaudit.kernels.compilation import compiled
-from kvaudit.kernels.fold import scalar
+from kvaudit.kernels.fold import numba_cpu_pieces, scalar
 from kvaudit.kernels.hash.numba_cpu import splitmix64
 from kvaudit.kernels.row_threads import run_rows
 
@@ -137,7 +137,9 @@ def _combine_rows(source_hashes, real_kv_hashes, first, last):
         real_kv_hashes[entry] = splitmix64(real_kv_hashes[entry] ^ source_hashes[entry])
 
 
-KERNELS = (_fold_words, _fold_bytes, _combine_rows)
+KERNELS = (_fold_words, _fold_bytes, *numba_cpu_pieces.KERNELS, _combine_rows)
+
+launch_fold_pieces = numba_cpu_pieces.launch_fold_pieces
 
 
 def launch_fold(

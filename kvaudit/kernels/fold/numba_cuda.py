@@ -3,6 +3,7 @@
     all sizes whole pairs of words    slots of up to 32 bytes: one thread a slot (`short_hash`)
                                       longer ones: a warp's slots together (`numba_cuda_tiles`)
     whole words                       a warp's slots together, a word a copy
+    slots in pieces                   the same, a piece after the other
     anything else                     one thread a slot, byte by byte
 
 The counts are read by the kernels: the host never waits for them, and a thread past them is done.
@@ -24,6 +25,7 @@ from kvaudit.kernels.fold.numba_cuda_slots import (
     PAIR_BYTES,
     STORED,
     WORD_BYTES,
+    bits_of,
     bytes_hash,
     flat_source,
     is_short,
@@ -36,6 +38,8 @@ from kvaudit.kernels.fold.numba_cuda_tiles import (
     TILE_BLOCK_THREADS,
     TILE_SHARED_BYTES,
     fold_pairs_kernel,
+    fold_piece_pairs_kernel,
+    fold_piece_words_kernel,
     fold_words_kernel,
 )
 from kvaudit.kernels.hash.numba_cuda import splitmix64
@@ -83,6 +87,8 @@ def _count_written_kernel(write_offsets, write_num_valid_reqs, num_valid, num_to
 KERNELS = (
     fold_pairs_kernel,
     fold_words_kernel,
+    fold_piece_pairs_kernel,
+    fold_piece_words_kernel,
     _fold_short_kernel,
     _fold_bytes_kernel,
     _combine_kernel,
@@ -138,6 +144,30 @@ def _launch_fold(source_bytes, layout, entries):
             block_threads=TILE_BLOCK_THREADS,
             shared_bytes=TILE_SHARED_BYTES,
         )
+
+
+def launch_fold_pieces(
+    source_bytes, slot_indices, source_hashes, num_pieces, piece_stride, piece_bytes
+):
+    """Enqueue the fold of slots in pieces; all arrays are on the device."""
+    # Rows are pages of one slot, and their slot stride that of the pieces.
+    layout = (1, piece_stride, num_pieces * piece_bytes)
+    by_pairs = (PAIR_BYTES,) if piece_bytes % PAIR_BYTES == 0 else ()
+    source = flat_source(source_bytes, layout, alignments=(*by_pairs, WORD_BYTES))
+    entries = (slot_indices, _uncounted(), _uncounted(), source_hashes, STORED)
+    num_items = slot_indices.shape[0]
+    if source.alignment < WORD_BYTES:
+        # There is nothing to read.
+        launch(_fold_bytes_kernel, (source.memory, *entries, source.geometry), num_items=num_items)
+        return
+    piece_words = piece_bytes // WORD_BYTES
+    launch(
+        fold_piece_pairs_kernel if source.alignment == PAIR_BYTES else fold_piece_words_kernel,
+        (source.memory, *entries, source.geometry, piece_words, bits_of(piece_words)),
+        num_items=num_items,
+        block_threads=TILE_BLOCK_THREADS,
+        shared_bytes=TILE_SHARED_BYTES,
+    )
 
 
 def launch_combine(source_hashes, real_kv_hashes):

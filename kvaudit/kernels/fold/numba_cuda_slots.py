@@ -22,8 +22,10 @@ PAIR_WORDS = 2
 PAIR_BYTES = PAIR_WORDS * WORD_BYTES
 # Tiles of slots as short as these would be mostly empty: one thread reads all of a slot.
 SHORT_BYTES = 2 * PAIR_BYTES
-# Places in a geometry.
+# Places in a geometry. Where a page is one slot, the slot stride counts for nothing, and is that of
+# a slot's pieces.
 NUM_SLOTS = 0
+PIECE_STRIDE = 4
 NUM_UNITS = 5
 # What becomes of a slot's hash: it is stored, or combined with those of the sources before it.
 STORED = 0
@@ -77,13 +79,17 @@ def flat_source(
     ]
     alignment = wholes[0] if wholes else _SINGLE_BYTE
     dtype = np.uint64 if wholes else np.uint8
-    page_bits = page_size.bit_length() - 1 if page_size.bit_count() == 1 else _NO_POWER_OF_TWO
     row_stride, slot_stride, num_units = (size // np.dtype(dtype).itemsize for size in sizes)
     return FlatSource(
         alignment=alignment,
         memory=flat_view(source_bytes, dtype),
-        geometry=(num_slots, page_size, page_bits, row_stride, slot_stride, num_units),
+        geometry=(num_slots, page_size, bits_of(page_size), row_stride, slot_stride, num_units),
     )
+
+
+def bits_of(size: int) -> int:
+    """By how much a shift divides by a size; negative where it is no power of two."""
+    return size.bit_length() - 1 if size.bit_count() == 1 else _NO_POWER_OF_TWO
 
 
 def is_short(layout: tuple[int, int, int]) -> bool:

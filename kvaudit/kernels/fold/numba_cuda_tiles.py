@@ -17,13 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kvaudit.kernels.async_copy import (
-    commit_copies,
-    copy_async,
-    copy_pair_async,
-    load_pair,
-    wait_for_older_copies,
-)
+from kvaudit.kernels.async_copy import commit_copies, wait_for_older_copies
 from kvaudit.kernels.cuda_module import (
     BLOCK_THREADS,
     SIMULATED,
@@ -39,84 +33,32 @@ from kvaudit.kernels.fold.numba_cuda_slots import (
     PAIR_WORDS,
     WORD_BYTES,
     num_active,
-    slot_start,
     store_hash,
 )
-from kvaudit.kernels.hash.numba_cuda import splitmix64
+from kvaudit.kernels.fold.numba_cuda_warp_tile import (
+    NO_BITS,
+    ONE_PIECE,
+    ROW_WORDS,
+    STARTS,
+    TILE_SIZE,
+    TILE_WORDS,
+    WARP_WORDS,
+    copy_tile,
+    entry_start,
+    fold_tile,
+    share_starts,
+)
 
-_TILE_WORDS = 16
 # Copies of a lane a tile: as many as there are lanes a slot.
-_PAIR_PASSES = _TILE_WORDS // PAIR_WORDS
-_WORD_PASSES = _TILE_WORDS
-# Rows stay aligned to pairs, and eight lanes that load one at a time find all banks.
-_ROW_WORDS = _TILE_WORDS + PAIR_WORDS
-_TILE_SIZE = WARP_THREADS * _ROW_WORDS
-# Shared words of a warp: the tile it folds and the one on its way, and where their slots start.
-_STARTS = 2 * _TILE_SIZE
-_WARP_WORDS = _STARTS + 2 * WARP_THREADS
+_PAIR_PASSES = TILE_WORDS // PAIR_WORDS
+_WORD_PASSES = TILE_WORDS
 # In the simulator two warps, so that they could disturb each other.
 TILE_BLOCK_THREADS = 2 * WARP_THREADS if SIMULATED else BLOCK_THREADS
-TILE_SHARED_BYTES = TILE_BLOCK_THREADS // WARP_THREADS * _WARP_WORDS * WORD_BYTES
+TILE_SHARED_BYTES = TILE_BLOCK_THREADS // WARP_THREADS * WARP_WORDS * WORD_BYTES
 # Shared memory holds five blocks of an SM; with fewer registers than these, starts are spilled.
 _MAX_REGISTERS = 96
 
-_NOWHERE = np.int64(-1)
-_FIRST_WORD = np.int64(0)
 _ZERO = np.uint64(0)
-
-
-@device_function
-def _entry_start(slot_indices, entry_idx, num_entries, geometry):
-    """Where an entry's slot starts, in words; negative when there is none. int64."""
-    if entry_idx >= num_entries:
-        return _NOWHERE
-    return slot_start(slot_indices[np.uint64(entry_idx)], geometry)
-
-
-@device_function
-def _fold_tile(source_hash, tiles, first, num_words_left):
-    """The hash of this lane's slot, carried on over its words of a tile."""
-    if num_words_left >= _TILE_WORDS:
-        # A constant count is unrolled: the words are read ahead of the chain.
-        for word_in_tile in range(0, _TILE_WORDS, PAIR_WORDS):
-            even, odd = load_pair(tiles, first + word_in_tile)
-            source_hash = splitmix64(source_hash ^ even)
-            source_hash = splitmix64(source_hash ^ odd)
-    else:
-        for word_in_tile in range(num_words_left):
-            word = tiles[np.uint64(first + word_in_tile)]
-            source_hash = splitmix64(source_hash ^ word)
-    return source_hash
-
-
-@device_function
-def _share_starts(starts, words_per_copy, shared_starts, first, lane, start):
-    """Tell every lane where the slots start of which it copies words."""
-    # A slot that is nowhere reads the source's first words like any other, and is 0 in the end.
-    shared_starts[np.uint64(first + lane)] = np.uint64(max(start, _FIRST_WORD))
-    warp_sync()
-    lanes_per_slot = _TILE_WORDS // words_per_copy
-    for pass_idx in range(lanes_per_slot):
-        slot_in_warp = pass_idx * (WARP_THREADS // lanes_per_slot) + lane // lanes_per_slot
-        starts[pass_idx] = np.int64(shared_starts[np.uint64(first + slot_in_warp)])
-
-
-@device_function
-def _copy_tile(
-    tiles, tile_first, words_per_copy, lane, source_words, starts, first_word, num_words
-):
-    """Begin to copy this lane's share of the tile that begins at first_word of its slots."""
-    lanes_per_slot = _TILE_WORDS // words_per_copy
-    word_in_tile = lane % lanes_per_slot * words_per_copy
-    word_idx = first_word + word_in_tile
-    if word_idx < num_words:
-        for pass_idx in range(lanes_per_slot):
-            slot_in_warp = pass_idx * (WARP_THREADS // lanes_per_slot) + lane // lanes_per_slot
-            tile_idx = tile_first + slot_in_warp * _ROW_WORDS + word_in_tile
-            if words_per_copy == PAIR_WORDS:
-                copy_pair_async(tiles, tile_idx, source_words, starts[pass_idx] + word_idx)
-            else:
-                copy_async(tiles, tile_idx, source_words, starts[pass_idx] + word_idx)
 
 
 @device_function
@@ -129,42 +71,55 @@ def _fold_tiles(
     hashes,
     outcome,
     geometry,
+    piece_words,
+    piece_bits,
 ):
-    """Fold this thread's entries, words_per_copy words a copy; `starts` has room for every pass."""
+    """Fold this thread's entries, words_per_copy words a copy.
+
+    `starts` has room for every pass. piece_words and piece_bits are those of slots that lie in
+    pieces, or ONE_PIECE and NO_BITS.
+    """
     num_words = geometry[NUM_UNITS]
     lane = cuda.threadIdx.x % WARP_THREADS
-    warp_words = cuda.threadIdx.x // WARP_THREADS * _WARP_WORDS
+    warp_words = cuda.threadIdx.x // WARP_THREADS * WARP_WORDS
     shared = cuda.shared.array(0, types.uint64)
-    tiles = shared[warp_words : warp_words + _STARTS]
-    shared_starts = shared[warp_words + _STARTS : warp_words + _WARP_WORDS]
+    tiles = shared[warp_words : warp_words + STARTS]
+    shared_starts = shared[warp_words + STARTS : warp_words + WARP_WORDS]
     # Every thread of a block makes every trip: see `warp_sync`.
     num_entries_left = num_entries - cuda.blockIdx.x * cuda.blockDim.x
     num_trips = max(num_entries_left + cuda.gridsize(1) - 1, 0) // cuda.gridsize(1)
-    num_tiles = num_trips * ((num_words + _TILE_WORDS - 1) // _TILE_WORDS)
+    num_tiles = num_trips * ((num_words + TILE_WORDS - 1) // TILE_WORDS)
     source_hash = _ZERO
     word_idx = folded_word = 0
     entry_idx = folded_entry = next_entry = cuda.grid(1)
-    start = folded_start = next_start = _entry_start(
-        slot_indices, next_entry, num_entries, geometry
-    )
+    start = folded_start = next_start = entry_start(slot_indices, next_entry, num_entries, geometry)
     for tile_idx in range(num_tiles + 1):
         if tile_idx < num_tiles:
             if word_idx == 0:
                 start, entry_idx = next_start, next_entry
                 first_start = tile_idx % 2 * WARP_THREADS
-                _share_starts(starts, words_per_copy, shared_starts, first_start, lane, start)
+                share_starts(starts, words_per_copy, shared_starts, first_start, lane, start)
                 next_entry += cuda.gridsize(1)
-                next_start = _entry_start(slot_indices, next_entry, num_entries, geometry)
-            first = tile_idx % 2 * _TILE_SIZE
-            _copy_tile(
-                tiles, first, words_per_copy, lane, source_words, starts, word_idx, num_words
+                next_start = entry_start(slot_indices, next_entry, num_entries, geometry)
+            first = tile_idx % 2 * TILE_SIZE
+            copy_tile(
+                tiles,
+                first,
+                words_per_copy,
+                lane,
+                source_words,
+                starts,
+                word_idx,
+                geometry,
+                piece_words,
+                piece_bits,
             )
         commit_copies()
         if tile_idx > 0:
             wait_for_older_copies()
             warp_sync()
-            first = (tile_idx - 1) % 2 * _TILE_SIZE + lane * _ROW_WORDS
-            source_hash = _fold_tile(source_hash, tiles, first, num_words - folded_word)
+            first = (tile_idx - 1) % 2 * TILE_SIZE + lane * ROW_WORDS
+            source_hash = fold_tile(source_hash, tiles, first, num_words - folded_word)
             warp_sync()
             if word_idx == 0 or tile_idx == num_tiles:
                 if folded_entry < num_entries:
@@ -172,7 +127,7 @@ def _fold_tiles(
                     store_hash(hashes, folded_entry, slot_hash, outcome)
                 source_hash = _ZERO
         folded_word, folded_entry, folded_start = word_idx, entry_idx, start
-        word_idx = word_idx + _TILE_WORDS if word_idx + _TILE_WORDS < num_words else 0
+        word_idx = word_idx + TILE_WORDS if word_idx + TILE_WORDS < num_words else 0
 
 
 @kernel(max_registers=_MAX_REGISTERS)
@@ -187,6 +142,8 @@ def fold_pairs_kernel(source_words, slot_indices, num_valid, enable, hashes, out
         hashes,
         outcome,
         geometry,
+        ONE_PIECE,
+        NO_BITS,
     )
 
 
@@ -202,4 +159,60 @@ def fold_words_kernel(source_words, slot_indices, num_valid, enable, hashes, out
         hashes,
         outcome,
         geometry,
+        ONE_PIECE,
+        NO_BITS,
+    )
+
+
+@kernel(max_registers=_MAX_REGISTERS)
+def fold_piece_pairs_kernel(
+    source_words,
+    slot_indices,
+    num_valid,
+    enable,
+    hashes,
+    outcome,
+    geometry,
+    piece_words,
+    piece_bits,
+):
+    """The same of slots that lie in pieces, whose stride is the geometry's slot stride."""
+    _fold_tiles(
+        PAIR_WORDS,
+        cuda.local.array(_PAIR_PASSES, types.int64),
+        source_words,
+        slot_indices,
+        num_active(slot_indices, num_valid, enable),
+        hashes,
+        outcome,
+        geometry,
+        piece_words,
+        piece_bits,
+    )
+
+
+@kernel(max_registers=_MAX_REGISTERS)
+def fold_piece_words_kernel(
+    source_words,
+    slot_indices,
+    num_valid,
+    enable,
+    hashes,
+    outcome,
+    geometry,
+    piece_words,
+    piece_bits,
+):
+    """The same of slots that lie in pieces, whose stride is the geometry's slot stride."""
+    _fold_tiles(
+        1,
+        cuda.local.array(_WORD_PASSES, types.int64),
+        source_words,
+        slot_indices,
+        num_active(slot_indices, num_valid, enable),
+        hashes,
+        outcome,
+        geometry,
+        piece_words,
+        piece_bits,
     )

@@ -39,6 +39,27 @@ def launch_fold(
         )
 
 
+def launch_fold_pieces(
+    source_bytes: NDArray[np.uint8],
+    slot_indices: NDArray[np.int64],
+    source_hashes: NDArray[np.uint64],
+    num_pieces: int,
+    piece_stride: int,
+    piece_bytes: int,
+) -> None:
+    """The contract of `kvaudit.kernels.fold`, slots in pieces."""
+    for entry in range(slot_indices.shape[0]):
+        slot = int(slot_indices[entry])
+        if not 0 <= slot < source_bytes.shape[0]:
+            source_hashes[entry] = 0
+            continue
+        row = source_bytes[slot]
+        firsts = [piece * piece_stride for piece in range(num_pieces)]
+        source_hashes[entry] = source_hash(
+            b"".join(row[first : first + piece_bytes].tobytes() for first in firsts)
+        )
+
+
 def launch_combine(source_hashes: NDArray[np.uint64], real_kv_hashes: NDArray[np.uint64]) -> None:
     """The contract of `kvaudit.kernels.fold`, one source."""
     for entry in range(source_hashes.shape[0]):
