@@ -16,13 +16,14 @@ from kvaudit.core.observer import RunObserver, SilentObserver
 if TYPE_CHECKING:
     from kvaudit.bench.options import BenchOptions
     from kvaudit.core.bench_report import BenchReport
+    from kvaudit.core.blame_report import BlameReport
     from kvaudit.core.dataset import AuditedPool, Dataset
     from kvaudit.core.layout import SlotRanges
     from kvaudit.core.recorded_run import RecordedRun
     from kvaudit.core.report import Report
     from kvaudit.runner.inject import Injection
 
-__all__ = ["audit", "bench", "inject", "open", "open_run", "replay", "stamp"]
+__all__ = ["audit", "bench", "blame", "inject", "open", "open_run", "replay", "stamp"]
 
 StrPath = str | os.PathLike[str]
 
@@ -84,6 +85,48 @@ def audit(
         backend=chosen,
         choice=choice,
         options=options,
+        observer=SilentObserver() if observer is None else observer,
+    )
+
+
+def blame(
+    dataset: Dataset,
+    target: str,
+    *,
+    backend: str = "auto",
+    skip_bytes: bool = False,
+    observer: RunObserver | None = None,
+) -> BlameReport:
+    """Gather everything that is known of one slot, with what an audit of its pool finds there.
+
+    Args:
+        dataset: what `open` returned, of one pool.
+        target: a slot in the engine's numbering, as `873`, or a request and a position, as `tale@9`.
+        backend: `auto`, `cuda`, `cpu` or `reference`; a named one is a demand.
+        skip_bytes: look for findings without the pool's KV bytes; the slot's own are compared.
+        observer: told of progress; None = nobody.
+
+    Raises:
+        InputError: a file of the pool cannot be used.
+        ConfigError: there is more than one pool, no such request or position, or no such slot in
+            the snapshot.
+        BackendError: a demanded backend cannot run, or failed while it ran.
+        SelfCheckFailed: the backend missed a planted bad entry: nothing of the run can be trusted.
+    """
+    from kvaudit.backends.availability import choose
+    from kvaudit.runner.blame import blame as run_blame
+
+    chosen, choice = choose(
+        backend,
+        kv_bytes=0 if skip_bytes else _kv_bytes(dataset.pools),
+        num_entries=_num_entries(dataset.pools),
+    )
+    return run_blame(
+        dataset,
+        target,
+        backend=chosen,
+        choice=choice,
+        skip_bytes=skip_bytes,
         observer=SilentObserver() if observer is None else observer,
     )
 

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from kvaudit import __version__
 from kvaudit.cli.bench_cmd import bench
+from kvaudit.cli.blame_cmd import blame
 from kvaudit.cli.doctor_cmd import doctor
 from kvaudit.cli.exit_code import ExitCode
 from kvaudit.cli.explain_cmd import explain
@@ -73,6 +74,7 @@ def kvaudit(
 
 
 app.command(rich_help_panel=CHECK, help=VERIFY_HELP)(verify)
+app.command(rich_help_panel=CHECK)(blame)
 app.command(rich_help_panel=CHECK)(explain)
 app.command(rich_help_panel=CHECK)(show)
 app.command(rich_help_panel=CAPTURE)(stamp)

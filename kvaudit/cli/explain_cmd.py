@@ -45,6 +45,7 @@ def explain(
     what was not checked, which mechanisms leave the same lines, and what to dump next. Pasted,
     wrapped, prefixed and mixed text is read too. Nothing is judged: the exit code is 0.
     """
+    from kvaudit.cli.screen import write_document
     from kvaudit.importers.rule_page import rule_texts
 
     rules = rule_texts()
@@ -52,12 +53,12 @@ def explain(
     if rule is not None:
         from kvaudit.render.rule_text import rule_lines
 
-        _write(
+        write_document(
             {"schema": RULE_SCHEMA, **rule.to_dict()}, rule_lines(rule), form=format, color=color
         )
         return ExitCode.CLEAN
     document, lines = _explained(subject, rules)
-    _write(document, lines, form=format, color=color)
+    write_document(document, lines, form=format, color=color)
     return ExitCode.CLEAN
 
 
@@ -88,19 +89,3 @@ def _explained(subject: str, rules: Mapping[str, RuleText]) -> tuple[dict[str, A
     if isinstance(found, LogReport):
         return found.to_dict(), log_lines(found, rules)
     return saved_report_document(found, rules), saved_report_lines(found, rules)
-
-
-def _write(
-    document: dict[str, Any], lines: list[Text], *, form: OutputFormat, color: ColorMode
-) -> None:
-    if form is OutputFormat.JSON:
-        import json
-
-        json.dump(document, sys.stdout, indent=2)
-        sys.stdout.write("\n")
-        return
-    from kvaudit.cli.screen import is_styled, width_of
-    from kvaudit.render.text import print_lines
-
-    styled, width = is_styled(color, sys.stdout), width_of(sys.stdout)
-    print_lines(lines, sys.stdout, styled=styled, width=width)

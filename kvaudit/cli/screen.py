@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from kvaudit.cli.options import ColorMode, OutputFormat
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from kvaudit.core.observer import RunObserver
 
 
@@ -58,14 +60,22 @@ def progress(*, quiet: bool) -> Iterator[RunObserver]:
 
 def write_facts(facts: dict[str, Any], *, form: OutputFormat, color: ColorMode) -> None:
     """Write named values to stdout, as lines or as one JSON document."""
+    from kvaudit.render.fact_list import fact_list
+
+    write_document(facts, fact_list(facts), form=form, color=color)
+
+
+def write_document(
+    document: dict[str, Any], lines: Iterable[Text], *, form: OutputFormat, color: ColorMode
+) -> None:
+    """Write one thing to stdout, as a JSON document or as its lines."""
     stdout = sys.stdout
     if form is OutputFormat.JSON:
         import json
 
-        json.dump(facts, stdout, indent=2)
+        json.dump(document, stdout, indent=2)
         stdout.write("\n")
         return
-    from kvaudit.render.fact_list import fact_list
     from kvaudit.render.text import print_lines
 
-    print_lines(fact_list(facts), stdout, styled=is_styled(color, stdout), width=width_of(stdout))
+    print_lines(lines, stdout, styled=is_styled(color, stdout), width=width_of(stdout))

@@ -84,17 +84,23 @@ def _next_steps(causes: Sequence[LoggedCause]) -> list[str]:
     if not causes:
         return [_DUMP, "kvaudit verify DUMP"]
     kinds = sorted({cause.roots[0].pool_kind for cause in causes})
-    return [_DUMP_NOW, "kvaudit verify DUMP", *(_call(kind, causes) for kind in kinds)]
+    calls = [call for kind in kinds for call in _calls(kind, causes)]
+    return [_DUMP_NOW, "kvaudit verify DUMP", *calls]
 
 
-def _call(pool_kind: str, causes: Sequence[LoggedCause]) -> str:
-    """The call that shows a pool's slots, each root with what follows from it."""
+def _calls(pool_kind: str, causes: Sequence[LoggedCause]) -> list[str]:
+    """The calls that tell of a pool's first root, and show each root with what follows from it."""
     slots: dict[int, None] = {}
     for cause in causes:
         if cause.roots[0].pool_kind == pool_kind:
             for slot in (*cause.roots, *cause.consequences):
                 slots[slot.slot] = None
-    chosen = sorted([slot for slot in slots if slot >= 0][:_MAX_CALL_SLOTS])
-    named = ",".join(map(str, chosen))
+    in_pool = [slot for slot in slots if slot >= 0]
     file = "SWA_SNAPSHOT" if pool_kind == "SWA" else "SNAPSHOT"
-    return f"kvaudit show {file} --slot {named}" if named else f"kvaudit show {file}"
+    if not in_pool:
+        return [f"kvaudit show {file}"]
+    calls = [f"kvaudit blame {file} {in_pool[0]}"]
+    if len(in_pool) > 1:
+        named = ",".join(map(str, sorted(in_pool[:_MAX_CALL_SLOTS])))
+        calls.append(f"kvaudit show {file} --slot {named}")
+    return calls

@@ -57,7 +57,7 @@ def audit(
     scope = scope_of(options)
     expectations = [expectations_of(pool, scope) for pool in dataset.pools]
     if not dataset.left_out:
-        _check_requests(options.request_ids, expectations)
+        check_requests(options.request_ids, expectations)
         _check_layers(options.layers, dataset)
     backends = backend.spread(len(dataset.pools))
     passed = prepare_all(backends, observer)
@@ -139,7 +139,7 @@ def _report(
     )
 
 
-def _check_requests(request_ids: Sequence[str], expectations: Sequence[Expectations]) -> None:
+def check_requests(request_ids: Sequence[str], expectations: Sequence[Expectations]) -> None:
     """Refuse a request that no expectation names: nothing of it could be judged."""
     if not request_ids:
         return

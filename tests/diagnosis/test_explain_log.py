@@ -27,7 +27,11 @@ def test_a_bad_slot_is_one_cause_over_256_rows_whatever_repeats_it() -> None:
     assert [slot.slot for slot in cause.consequences] == [8]
     assert cause.candidates[0] == "KV208"
     assert "several ranks" in cause.proved[1]
-    assert report.next_steps[1:] == ["kvaudit verify DUMP", "kvaudit show SNAPSHOT --slot 7,8"]
+    assert report.next_steps[1:] == [
+        "kvaudit verify DUMP",
+        "kvaudit blame SNAPSHOT 7",
+        "kvaudit show SNAPSHOT --slot 7,8",
+    ]
 
 
 def test_what_the_hashes_rule_out_is_no_candidate() -> None:
@@ -71,7 +75,9 @@ def test_window_slots_are_looked_up_in_the_window_pools_file() -> None:
     records = {**RECORDS, 4: RECORDS[8]}
     text = log_of(rows(records, tag=6)) + log_of(rows(records, tag=0))
     assert _report(text).next_steps[2:] == [
+        "kvaudit blame SNAPSHOT 4",
         "kvaudit show SNAPSHOT --slot 4,5",
+        "kvaudit blame SWA_SNAPSHOT 4",
         "kvaudit show SWA_SNAPSHOT --slot 4,5",
     ]
 
@@ -81,7 +87,8 @@ def test_a_call_names_few_slots_however_many_failed() -> None:
     text = "".join(
         log_of(ring).replace("slot_idx=7", f"slot_idx={slot}") for slot in range(100, 200)
     )
-    assert len(_report(text).next_steps[2].split(",")) == 16
+    assert _report(text).next_steps[2] == "kvaudit blame SNAPSHOT 100"
+    assert len(_report(text).next_steps[3].split(",")) == 16
 
 
 def test_a_quiet_log_says_what_to_dump_all_the_same() -> None:

@@ -39,6 +39,7 @@ def test_a_root_says_what_is_proved_what_it_could_be_and_what_nobody_can_tell() 
         "kvaudit.capture.dump, in the engine; where bytes fail, stamped by a "
         "kvaudit.capture.recorder\n"
         "  kvaudit verify DUMP\n"
+        "  kvaudit blame SNAPSHOT 7\n"
         "  kvaudit show SNAPSHOT --slot 7,8"
     )
 

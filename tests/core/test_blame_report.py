@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from kvaudit.core.blame_report import BLAME_SCHEMA, Relation
+from kvaudit.core.report import REPORT_SCHEMA
+from tests.helpers import reports
+from tests.helpers.blaming import blamed
+from tests.helpers.slot_reports import DAMAGED
+from tests.helpers.worlds import fixture_f
+
+CLI = Path(__file__).parents[2] / "docs" / "cli.md"
+
+
+def test_the_document_is_json_and_names_its_schema_and_the_slot_in_both_numberings() -> None:
+    document = json.loads(json.dumps(DAMAGED.to_dict(), allow_nan=False))
+    assert document["schema"] == BLAME_SCHEMA == "kvaudit.blame/1" != REPORT_SCHEMA
+    assert (document["slot"], document["page"], document["page_offset"]) == (4103, 256, 7)
+    assert (document["pool"], document["step"]) == ("FULL", 120)
+
+
+def test_findings_and_rows_are_those_of_a_report() -> None:
+    document = DAMAGED.to_dict()
+    [named, tainting] = document["findings"]
+    assert named.pop("relation") == "names it"
+    assert named == DAMAGED.findings[0].finding.to_dict()
+    assert tainting["relation"] == "taints a request that reads it"
+    assert document["violations"] == [row.to_dict() for row in DAMAGED.violations]
+    assert document["backend"] == reports.CPU.to_dict()
+
+
+def test_the_findings_of_one_relation_are_in_the_reports_order() -> None:
+    assert [found.rule for found in DAMAGED.related(Relation.NAMES)] == ["KV304"]
+    assert DAMAGED.related(Relation.BEFORE) == []
+
+
+def test_every_key_of_the_document_is_on_the_command_line_page() -> None:
+    page = CLI.read_text(encoding="utf-8").partition("\n## blame\n")[2].partition("\n## ")[0]
+    described = set(re.findall(r"`([a-z_]+)`", page))
+    assert set(blamed(fixture_f(), 7).to_dict()) <= described
