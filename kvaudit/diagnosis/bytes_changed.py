@@ -33,11 +33,14 @@ def explain(failures: Failures) -> list[Explanation]:
 
 
 def _explanation(view: ByteView, run: NDArray[np.int64], channels: list[Channel]) -> Explanation:
-    slot = int(view.evidence.snapshot.slots[run[0]])
+    snapshot = view.evidence.snapshot
+    slot = int(snapshot.slots[run[0]])
     hit = [channel for channel in channels if among(run, channel.rows).any()]
     names = [_label(channel) for channel in hit]
     more = f"; {counted(len(run), 'slot')} in all" if len(run) > 1 else ""
     bytes_known = _has_bytes(view, hit)
+    # An index of -1 names the last slot of a tensor.
+    of_sentinel = ("KV309",) if snapshot.num_slots - 1 in snapshot.slots[run] else ()
     settled_by = "another copy of these slots: the sender's dump, or one of an earlier step"
     if not bytes_known:
         settled_by = f"the KV bytes: this dump holds their digests alone; then {settled_by}"
@@ -51,7 +54,7 @@ def _explanation(view: ByteView, run: NDArray[np.int64], channels: list[Channel]
             ),
             roots=run,
             facts={"columns": names[:MAX_EXAMPLES], "num_columns": len(names)},
-            alternatives=_WITH_BYTES if bytes_known else _WITHOUT_BYTES,
+            alternatives=(*(_WITH_BYTES if bytes_known else _WITHOUT_BYTES), *of_sentinel),
             settled_by=settled_by,
         )
     )

@@ -12,6 +12,7 @@ from kvaudit.diagnosis.byte_rows import source_hashes
 from kvaudit.diagnosis.byte_view import ByteView, Channel
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.failures import Failures
+from kvaudit.diagnosis.row_sets import among
 from kvaudit.diagnosis.rule import Rule, at
 from kvaudit.kernels.hash.arrays import mixed
 
@@ -21,8 +22,8 @@ RULE = Rule(id="KV309", name="sentinel-write", severity=Severity.ERROR)
 def explain(failures: Failures) -> list[Explanation]:
     """A slot that holds what a reserved slot holds: padding rows are written there.
 
-    An index of -1 is the last slot of a tensor. That alone proves nothing, so another writer of
-    that slot stays an alternative.
+    An index of -1 is the last slot of a tensor, in every layer. That alone proves nothing, so
+    another writer of that slot stays an alternative.
     """
     view = failures.byte_view
     found = _copies_of_reserved_slots(view)
@@ -81,11 +82,11 @@ def _copy(view: ByteView, row: int, source: int) -> Explanation:
 
 
 def _last_slot(view: ByteView, rows: NDArray[np.int64]) -> list[Explanation]:
-    """The last slot of the pool, if it is the only one of its run that differs."""
+    """The last slot of the pool, if it is the only one of its run that differs, and in all of K and V."""
     snapshot = view.evidence.snapshot
     last = snapshot.num_slots - 1
     alone = rows[(snapshot.slots[rows] == last)]
-    if not alone.size or np.isin(last - 1, snapshot.slots[rows]):
+    if not alone.size or np.isin(last - 1, snapshot.slots[rows]) or not _is_whole(view, alone):
         return []
     return [
         view.claiming(
@@ -103,3 +104,12 @@ def _last_slot(view: ByteView, rows: NDArray[np.int64]) -> list[Explanation]:
             )
         )
     ]
+
+
+def _is_whole(view: ByteView, rows: NDArray[np.int64]) -> bool:
+    """Whether one row, shape [1], int64, differs in all columns of K and V, as their stamps say."""
+    differing = view.evidence.differing
+    stamped = [name for name in view.kv_columns if name in view.evidence.snapshot.stamped]
+    return bool(stamped) and all(
+        name in differing and among(rows, differing[name]).all() for name in stamped
+    )

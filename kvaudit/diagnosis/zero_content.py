@@ -11,6 +11,7 @@ from kvaudit.core.column_names import column_layer
 from kvaudit.core.fail_reason import RECORD_REASONS
 from kvaudit.diagnosis.byte_view import REAL, ByteView, Channel
 from kvaudit.diagnosis.record_missing import rows_with_content
+from kvaudit.diagnosis.row_sets import among, union_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -20,7 +21,8 @@ class ZeroRows:
     Fields:
         without_record: rows with neither record nor bytes, shape [n], int64, ascending.
         with_record: rows with a record and no bytes in some columns, shape [k], int64, ascending.
-        columns: the columns of layers that are zero in rows with a record, each with its rows.
+        columns: the columns that are zero in rows with a record, each with its rows; a side buffer
+            counts with the columns of layers that are zero in the same rows.
     """
 
     without_record: NDArray[np.int64]
@@ -31,16 +33,18 @@ class ZeroRows:
 def zero_rows(view: ByteView) -> ZeroRows:
     """What is zero of what failed; zero bytes hash to 0, so digests tell as well as bytes."""
     columns: dict[str, NDArray[np.int64]] = {}
+    sides: dict[str, NDArray[np.int64]] = {}
     for channel in view.channels():
         if not channel.is_column:
             _add_combined(view, channel, columns)
-        elif column_layer(channel.name) is not None:
-            _add(columns, channel.name, channel.rows[channel.held == 0])
-    parts = [np.empty(0, dtype=np.int64), *columns.values()]
+        else:
+            kind = sides if column_layer(channel.name) is None else columns
+            _add(kind, channel.name, channel.rows[channel.held == 0])
+    with_record = union_of([*columns.values()])
+    for name, rows in sides.items():
+        _add(columns, name, rows[among(rows, with_record)])
     return ZeroRows(
-        without_record=_rows_without_record(view),
-        with_record=np.unique(np.concatenate(parts)),
-        columns=columns,
+        without_record=_rows_without_record(view), with_record=with_record, columns=columns
     )
 
 

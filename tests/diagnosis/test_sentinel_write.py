@@ -61,12 +61,12 @@ def test_two_slots_are_two_findings() -> None:
     ]  # fmt: skip
 
 
-def _last(length: int = 4) -> World:
+def _last(**options: object) -> World:
     """Request B ends on the last slot of the pool."""
     return (
-        build(stamps=F_STAMPS)
+        build(**{"stamps": F_STAMPS, **options})
         .request("A", tokens=[11, 12, 13, 14], slots=[2, 3, 4, 5])
-        .request("B", tokens=range(21, 21 + length), slots=range(16 - length, 16))
+        .request("B", tokens=[21, 22, 23, 24], slots=[12, 13, 14, 15])
         .done()
     )
 
@@ -85,6 +85,24 @@ def test_the_last_slot_beside_others_is_no_sentinel() -> None:
     for slot in (14, 15):
         corruptions.overwrite_bytes(world, slot, position=slot)
     assert finding_of(world).rule == "KV301"
+
+
+@pytest.mark.parametrize("column", F_STAMPS)
+def test_one_column_of_the_last_slot_alone_is_no_sentinel_but_could_be(column: str) -> None:
+    """A padding row's write reaches K and V of every layer."""
+    world = _last()
+    world.kv[column][15] = content(column, 99, 15, world.kv[column].shape[1])
+    finding = finding_of(world)
+    assert (finding.rule, finding.slots) == ("KV301", [15])
+    assert list(finding.alternatives) == ["KV203", "KV303", "KV309"]
+
+
+def test_a_combined_hash_does_not_say_that_all_of_the_last_slot_changed() -> None:
+    world = _last(mode=RealKvHashMode.ALL, stamps=())
+    corruptions.overwrite_bytes(world, 15)
+    finding = finding_of(world)
+    assert finding.rule == "KV301"
+    assert "KV309" in finding.alternatives
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,27 @@ def test_scales_that_never_arrived_are_no_zero_tail() -> None:
     assert "is zero, and its K and V are as stamped; 2 slots in a row" in finding.summary
 
 
+@pytest.mark.parametrize("digests_only", [False, True], ids=["bytes", "digests"])
+@pytest.mark.parametrize("records", [False, True], ids=["bytes alone", "records too"])
+def test_scales_that_are_zero_with_their_k_and_v_are_part_of_the_tail(
+    records: bool, digests_only: bool
+) -> None:
+    world = _world()
+    slots = world.request_of("B").slots[2:]
+    corruptions.zero_slots(world, slots, records=records)
+    finding = finding_of(world.dataset(snapshot=world.snapshot(digests_only=digests_only)))
+    assert (finding.rule, finding.slots) == ("KV302", slots)
+
+
+def test_scales_that_are_zero_beside_the_tail_stay_a_finding_of_their_own() -> None:
+    world = _world()
+    slots = world.request_of("B").slots
+    corruptions.zero_slots(world, slots[3:], records=False)
+    world.kv[SCALES][slots[1:]] = 0
+    found = {(finding.rule, *finding.slots) for finding in findings_of(world)}
+    assert found == {("KV302", *slots[3:]), ("KV308", *slots[1:3])}
+
+
 def test_without_stamps_of_k_and_v_it_says_what_would_settle_it() -> None:
     world = _world(stamps=())
     world.kv[SCALES][7] ^= 0x5A
