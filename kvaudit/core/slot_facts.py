@@ -64,6 +64,7 @@ class ColumnDigests:
         recomputed: hash of the bytes that the dump has of it; None where it has none.
         solved: hash that it had when it was stamped, solved from the combined hash as if all other
             columns were right; None where it has a stamp, or the combined hash is right or absent.
+        solved_bytes: leading bytes that the solved hash covers; None = all that are hashed.
         pattern: what its bytes look like, such as `zero from byte 128 on`; "" if like nothing.
     """
 
@@ -73,6 +74,7 @@ class ColumnDigests:
     dumped: int | None = None
     recomputed: int | None = None
     solved: int | None = None
+    solved_bytes: int | None = None
     pattern: str = ""
 
     @property
@@ -82,8 +84,10 @@ class ColumnDigests:
 
     @property
     def written(self) -> int | None:
-        """Hash of what was written, as stamped or solved; None where neither is known."""
-        return self.solved if self.stamped is None else self.stamped
+        """Hash of all that was written, as stamped or solved; None where neither is known."""
+        if self.stamped is not None:
+            return self.stamped
+        return self.solved if self.solved_bytes is None else None
 
     @property
     def differs(self) -> bool | None:
@@ -101,6 +105,7 @@ class ColumnDigests:
             "dumped": hash_label(self.dumped),
             "recomputed": hash_label(self.recomputed),
             "solved": hash_label(self.solved),
+            "solved_bytes": self.solved_bytes,
             "differs": self.differs,
             "pattern": self.pattern,
         }

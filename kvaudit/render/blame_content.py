@@ -57,7 +57,8 @@ def _is_wrong(column: ColumnDigests) -> bool:
 def _column_cells(column: ColumnDigests) -> tuple[str, ...]:
     written = f"stamped {hash_label(column.stamped)}"
     if column.stamped is None:
-        written = f"solved {hash_label(column.solved)} if it alone changed"
+        of = "" if column.solved_bytes is None else f" of its first {column.solved_bytes} bytes"
+        written = f"solved {hash_label(column.solved)}{of}, if it alone changed"
     return (column.name, written, *_held_cells(column), column.pattern)
 
 

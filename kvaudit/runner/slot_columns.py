@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kvaudit.constants import PARTIAL_READ_BYTES, RealKvHashMode
 from kvaudit.core.backend import Backend
 from kvaudit.core.column_names import column_half, column_order, tail_of
-from kvaudit.core.kv_column import RowColumn
+from kvaudit.core.kv_column import KvColumn, RowColumn
 from kvaudit.core.launch_tag import KvHalf
 from kvaudit.core.slot_facts import ColumnDigests
 from kvaudit.core.snapshot import Snapshot
@@ -135,8 +135,8 @@ class SlotColumns:
         column = self.snapshot.kv.get(name)
         if column is None:
             return None
-        num_bytes = min(PARTIAL_READ_BYTES, column.row_bytes)
-        return int(self.backend.fold(column, self._rows, read_bytes=num_bytes)[0])
+        folded = self.backend.fold(column, self._rows, read_bytes=_leading_bytes(column))
+        return int(folded[0])
 
     def expected_real_kv_hash(self, buffer: str) -> int | None:
         """What a record's combined hash must be; None where nothing is expected or known.
@@ -154,20 +154,19 @@ class SlotColumns:
         if digests.stamped is not None:
             return digests
         solved = self._solved_by_half.get(column_half(digests.name), {}).get(digests.name)
-        return replace(digests, solved=solved)
+        kv = self.snapshot.kv.get(digests.name)
+        is_partial = self.snapshot.real_kv_hash_mode is RealKvHashMode.PARTIAL
+        if solved is None or not is_partial or kv is None or kv.read_bytes == _leading_bytes(kv):
+            return replace(digests, solved=solved)
+        return replace(digests, solved=solved, solved_bytes=_leading_bytes(kv))
 
     @cached_property
     def _solved_by_half(self) -> dict[KvHalf, dict[str, int]]:
-        """For each half whose combined hash is wrong: what each column's hash must have been.
-
-        In mode partial that would be the hash of the leading bytes alone, which no column has here.
-        """
+        """For each half whose combined hash is wrong: what each column's hash must have been."""
         found: dict[KvHalf, dict[str, int]] = {}
         for half, now in self.combined.items():
             stored = self._stored_real_kv_hash(half)
             if stored is None or stored == now:
-                continue
-            if self.snapshot.real_kv_hash_mode is RealKvHashMode.PARTIAL:
                 continue
             hashes = np.array([self._source_hashes(half)], dtype=np.uint64)
             solved = solved_words(hashes, np.array([stored], dtype=np.uint64))[0]
@@ -181,3 +180,8 @@ class SlotColumns:
             return None
         record = column.read()[self.row].view(np.uint64)
         return int(record[-1]) if record.any() else None
+
+
+def _leading_bytes(column: KvColumn) -> int:
+    """The bytes of a row that mode partial covers."""
+    return min(PARTIAL_READ_BYTES, column.row_bytes)

@@ -42,23 +42,31 @@ class WordComparison:
     copies: Sequence[ContentCopy]
 
     def compare(self, columns: Sequence[ColumnDigests]) -> list[ByteComparison]:
-        """The first of the columns that are not what was written."""
-        found: list[ByteComparison] = []
-        for column in columns:
-            held, written = column.held, column.written
-            if held is None or written is None or held == written:
-                continue
-            words = self._words(column.name, self.row)
-            if words is None:
-                compared = self._of_digests(column.name, held=held, written=written)
-            else:
-                compared = self._with_copy(column.name, words) or _with_stamp(
-                    column.name, words, written=written
-                )
-            # Of the columns of a combined hash most are right: one that is explained is not.
-            if column.stamped is not None or compared.num_differing:
-                found.append(compared)
-        return found[:MAX_COLUMNS]
+        """The first of the columns that are not what was written.
+
+        Of the columns of a combined hash most are right: one is told of where its words explain it.
+        """
+        found = [self._compared(column) for column in columns]
+        known = {column.name for column in columns if column.stamped is not None}
+        return [
+            compared
+            for compared in found
+            if compared is not None and (compared.column in known or compared.num_differing)
+        ][:MAX_COLUMNS]
+
+    def _compared(self, column: ColumnDigests) -> ByteComparison | None:
+        """None where the column is what was written, or nothing tells."""
+        words, held, written = self._words(column.name, self.row), column.held, column.written
+        if words is not None and column.solved is not None and column.solved_bytes is not None:
+            leading = words[: -(-column.solved_bytes // WORD_BYTES)]
+            return _with_stamp(column.name, leading, written=column.solved)
+        if held is None or written is None or held == written:
+            return None
+        if words is None:
+            return self._of_digests(column.name, held=held, written=written)
+        return self._with_copy(column.name, words) or _with_stamp(
+            column.name, words, written=written
+        )
 
     @property
     def _sources(self) -> Mapping[str, int]:

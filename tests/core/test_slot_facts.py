@@ -40,6 +40,7 @@ def test_what_was_written_is_stamped_or_else_solved_and_bytes_come_before_digest
     column = ColumnDigests(name="kv.k.0", stamped=0, solved=3, dumped=4, recomputed=5)
     assert (column.written, column.held) == (0, 5)
     assert ColumnDigests(name="kv.k.0", solved=3).written == 3
+    assert ColumnDigests(name="kv.k.0", solved=3, solved_bytes=16).written is None
     assert ColumnDigests(name="kv.k.0", dumped=4).held == 4
 
 
@@ -67,6 +68,7 @@ def test_hashes_are_text_in_json_and_what_is_not_known_is_null() -> None:
         "dumped": None,
         "recomputed": None,
         "solved": None,
+        "solved_bytes": None,
         "differs": None,
         "pattern": "",
     }

@@ -52,8 +52,13 @@ def test_columns_that_are_not_wrong_are_told_by_what_is_known_of_them() -> None:
 def test_a_column_that_is_solved_for_says_under_which_condition() -> None:
     assert _columns(ColumnDigests(name="kv.k.0", solved=1, recomputed=2)) == [
         "bytes  1 column, none of them stamped",
-        "  kv.k.0  solved 0x0000000000000001 if it alone changed  recomputed 0x0000000000000002",
+        "  kv.k.0  solved 0x0000000000000001, if it alone changed  recomputed 0x0000000000000002",
     ]
+
+
+def test_a_column_that_is_solved_for_in_part_says_of_which_bytes() -> None:
+    column = ColumnDigests(name="kv.k.0", solved=1, solved_bytes=16, recomputed=2)
+    assert "of its first 16 bytes, if it alone changed" in _columns(column)[1]
 
 
 def test_many_columns_that_differ_are_counted() -> None:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,10 +13,12 @@ from kvaudit.core.blame_report import Relation
 from kvaudit.core.dataset import AuditedPool, Dataset
 from kvaudit.core.kv_column import ArrayColumn
 from kvaudit.core.report import InputFile
+from kvaudit.core.violation import Violation
 from kvaudit.errors import ConfigError, FileCorrupt, InputError, SelfCheckFailed
+from kvaudit.render.blame_report import blame_lines
 from kvaudit.runner import self_check
 from tests.helpers import corruptions
-from tests.helpers.blaming import alone, blamed
+from tests.helpers.blaming import alone, blamed, by_plan
 from tests.helpers.diagnosing import report_of
 from tests.helpers.stamped_pools import F_STAMPS
 from tests.helpers.worlds import World, fixture_f
@@ -114,3 +119,61 @@ def test_a_column_that_is_corrupt_ends_the_run() -> None:
     corrupt = Corrupt(name="stamped.k.0", values=np.zeros(16, dtype=np.int64))
     with pytest.raises(FileCorrupt):
         blamed(alone(world.snapshot(stamped={"kv.k.0": corrupt})), 7)
+
+
+def _random_world(seed: int) -> World:
+    """A pool of some geometry with a few damages that need not be of one kind."""
+    rng = np.random.default_rng(seed)
+    page_size = int(rng.choice([1, 2, 4]))
+    mode = RealKvHashMode(int(rng.integers(3)))
+    world = fixture_f(
+        num_slots=24,
+        page_size=page_size,
+        row_bytes=int(rng.choice([12, 16, 40])),
+        mode=mode,
+        stamped_columns=F_STAMPS[: int(rng.integers(1, 5))],
+        stamps=F_STAMPS[: int(rng.integers(5))],
+        canary=[("k.tail",), ("k.head", "k.tail", "v.tail"), ()][int(rng.integers(3))],
+        reserved="none" if rng.random() < 0.3 else "0",
+    )
+    damages = [
+        lambda: corruptions.flip_bit(world, "kv.k.1", 7, bit=int(rng.integers(96))),
+        lambda: corruptions.overwrite_slot(world, 4, token=9, position=1, prev_hash=5),
+        lambda: corruptions.swap_pages(world, 4 // page_size, 8 // page_size),
+        lambda: corruptions.zero_slots(world, [8, 9]),
+        lambda: corruptions.retoken(world, "A", position=1, token=99),
+    ]
+    for number in rng.choice(len(damages), size=int(rng.integers(3)), replace=False):
+        damages[number]()
+    return world
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("kind", ["sequences", "plan", "alone", "digests", "sparse"])
+def test_the_rows_of_all_slots_are_the_rows_of_the_audit(seed: int, kind: str) -> None:
+    world = _random_world(seed)
+    pools = {
+        "sequences": world.dataset(),
+        "plan": by_plan(world, padding=seed % 3),
+        "alone": alone(world.snapshot()),
+        "digests": world.dataset(snapshot=world.snapshot(digests_only=True)),
+        "sparse": world.dataset(snapshot=world.snapshot(slots=range(2, 9))),
+    }[kind]
+    audit = report_of(pools)
+    found: list[dict[str, Any]] = []
+    for slot in pools.pools[0].snapshot.slots.tolist():
+        report = blamed(pools, slot)
+        assert json.loads(json.dumps(report.to_dict(), allow_nan=False))["slot"] == slot
+        assert blame_lines(report, call="kvaudit blame F")
+        found += _comparable(report.violations, kind)
+        named = [each.finding.rule for each in report.findings if each.relation is Relation.NAMES]
+        assert named == [each.rule for each in audit.findings if slot in each.slots]
+    rows = _comparable(audit.violations, kind)
+    in_pool = [row for row in rows if row["slot"] in pools.pools[0].snapshot.slots]
+    assert sorted(map(json.dumps, found)) == sorted(map(json.dumps, in_pool))
+
+
+def _comparable(rows: Sequence[Violation], kind: str) -> list[dict[str, Any]]:
+    """Rows as JSON values; the entries of chains are numbered among those that are judged."""
+    found = [row.to_dict() for row in rows]
+    return [{**row, "entry": None} if kind == "alone" else row for row in found]

@@ -121,6 +121,22 @@ def test_a_wrong_combined_hash_is_solved_for_each_of_its_columns() -> None:
     assert digests["kv.k.1"].differs is None
 
 
+@pytest.mark.parametrize(("row_bytes", "covered"), [(16, None), (32, 16)])
+def test_in_mode_partial_the_leading_bytes_are_solved_for(
+    row_bytes: int, covered: int | None
+) -> None:
+    world = (
+        build(row_bytes=row_bytes, mode=RealKvHashMode.PARTIAL, stamped_columns=K_SOURCES)
+        .request("A", tokens=[11], slots=[7])
+        .done()
+    )
+    was = fold(world.kv["kv.k.1"][7, :16].tobytes())
+    corruptions.flip_bit(world, "kv.k.1", 7)
+    column = _digests(world)["kv.k.1"]
+    assert (column.solved, column.solved_bytes) == (was, covered)
+    assert column.written == (None if covered else was)
+
+
 def test_nothing_is_solved_of_what_has_its_own_stamp_or_no_record() -> None:
     world = fixture_f(mode=RealKvHashMode.ALL, stamped_columns=K_SOURCES, stamps=K_SOURCES)
     corruptions.flip_bit(world, "kv.k.1", 7)

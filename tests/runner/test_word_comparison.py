@@ -72,6 +72,16 @@ def test_of_a_combined_hash_only_the_column_that_is_explained_is_told() -> None:
     assert _compared(world) == []
 
 
+def test_in_mode_partial_the_leading_words_are_solved_for() -> None:
+    world = build(row_bytes=64, mode=RealKvHashMode.PARTIAL, stamped_columns=F_STAMPS[::2])
+    world = world.request("A", tokens=[11], slots=[7]).done()
+    was = world.kv["kv.k.1"][7].view("<u8").tolist()
+    corruptions.flip_bit(world, "kv.k.1", 7, bit=65)
+    [found] = _compared(world)
+    assert (found.column, found.num_words) == ("kv.k.1", 2)
+    assert found.words == [WordDifference(byte=8, holds=was[1] ^ 2, other=was[1])]
+
+
 def test_digests_alone_give_no_words_but_the_bits_of_the_last() -> None:
     world = fixture_f(stamps=F_STAMPS)
     corruptions.flip_bit(world, "kv.k.0", 7, bit=3)
