@@ -28,7 +28,7 @@ from kvaudit.core.kv_column import KvColumn
 from kvaudit.errors import BackendError
 from kvaudit.kernels.array_forms import KernelArray
 from kvaudit.kernels.compilation import cache_folder, needs_compilation
-from kvaudit.kernels.cuda_module import SIMULATED, cuda, on_stream
+from kvaudit.kernels.cuda_module import SIMULATED, cuda, free_nothing_at_exit, on_stream
 from kvaudit.kernels.digest import numba_cuda as digest_kernels
 from kvaudit.kernels.digest import numbers
 from kvaudit.kernels.fold import numba_cpu as host_fold
@@ -85,6 +85,7 @@ class CudaBackend(KernelBackend):
         with cuda_errors_translated():
             current = cuda.gpus.current or cuda.gpus[0]
             self._device = current if device_idx is None else cuda.gpus[device_idx]
+            free_nothing_at_exit(self._device.id)
             with self._device:
                 self._stream = cuda.stream()
                 self._staging = Staging()

@@ -18,13 +18,13 @@ from kvaudit.backends.device_arrays import DeviceViews
 from kvaudit.backends.recorded_work import Enqueue, recorded
 from kvaudit.constants import WORD_BYTES
 from kvaudit.kernels.array_forms import KernelArray
-from kvaudit.kernels.cuda_module import Stream, cuda, on_stream
+from kvaudit.kernels.cuda_module import Stream, cuda, load_only, on_stream
 from kvaudit.kernels.digest import numbers
 
-# Large enough that launches are rare, which hold the interpreter while other threads wait for it.
-BUFFER_BYTES: Final = 64 << 20
-# Five are filled, by all cores at once, while the device works on one.
-NUM_BUFFERS: Final = 6
+# Large enough that work for the interpreter is rare, which other threads wait for meanwhile.
+BUFFER_BYTES: Final = 32 << 20
+# Ten are filled, by all cores at once, while the device works on two.
+NUM_BUFFERS: Final = 12
 # Chunks have whole KiB each.
 _MIN_CHUNK_BYTES: Final = 1 << 10
 # Columns of a pool repeat a few works: those of its halves, and of the last rows.
@@ -74,7 +74,7 @@ class Buffer:
         self.block_sums: KernelArray = cuda.device_array(
             num_bytes // (numbers.BLOCK_WORDS * WORD_BYTES) * numbers.LANES, dtype=np.uint64
         )
-        self._recorded: dict[Work, Enqueue | None] = {}
+        self._recorded: dict[Work, Enqueue] = {}
         self._rows: tuple[Work, KernelArray] | None = None
         self.make_room(0)
 
@@ -113,18 +113,14 @@ class Buffer:
             work: what is to be done.
             kernels: launches, on the current stream, what makes hashes and digests of the bytes.
         """
-        enqueue = partial(self._enqueue, work, kernels)
         if work not in self._recorded:
-            # The first time kernels are loaded, which cannot be recorded, and may be the only one.
             if len(self._recorded) == _MOST_RECORDED:
                 self._recorded.clear()
-            self._recorded[work] = None
-            enqueue()
-            return
-        again = self._recorded[work]
-        if again is None:
-            again = self._recorded[work] = recorded(enqueue, self.stream)
-        again()
+            # What loads a kernel cannot be recorded.
+            with load_only(), on_stream(self.stream):
+                kernels(self, work)
+            self._recorded[work] = recorded(partial(self._enqueue, work, kernels), self.stream)
+        self._recorded[work]()
 
     def _enqueue(self, work: Work, kernels: Callable[[Buffer, Work], None]) -> None:
         content = self._twin.between(0, work.num_bytes)

@@ -55,10 +55,12 @@ def on_torch_stream(device: torch.device) -> Iterator[None]:
     if device.type != "cuda":
         raise ValueError(f"tensors are on {device}; launches run on cpu and cuda")
     require_cuda()
-    from kvaudit.kernels.cuda_module import cuda, on_stream
+    from kvaudit.kernels.cuda_module import cuda, free_nothing_at_exit, on_stream
 
+    device_idx = device.index or 0
+    free_nothing_at_exit(device_idx)
     stream = cuda.external_stream(torch.cuda.current_stream(device).cuda_stream)
-    with cuda_errors_translated(), cuda.gpus[device.index or 0], on_stream(stream):
+    with cuda_errors_translated(), cuda.gpus[device_idx], on_stream(stream):
         yield
 
 

@@ -9,11 +9,12 @@ plain Python, and a warp is synchronised through its block, so every thread of a
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,6 +34,7 @@ __all__ = [
     "cuda",
     "device_function",
     "flat_view",
+    "free_nothing_at_exit",
     "intrinsic",
     "is_aligned",
     "kernel",
@@ -110,6 +112,23 @@ def _atomic_add(array: KernelArray, index: int, amount: int) -> Any:  # noqa: AN
 
 # For device functions that kernels of other modules call: see `_block_sync`.
 atomic_add = _locked_add if SIMULATED else device_function(_atomic_add)
+
+
+@cache
+def free_nothing_at_exit(device_idx: int) -> None:
+    """Leave what a device holds when the process ends to the driver, which frees all of it.
+
+    numba-cuda unloads a kernel at exit once for each device that ran it, though they share what is
+    loaded: the second time ends the process by a signal, whatever its outcome was.
+
+    Args:
+        device_idx: its number, of a device that kernels are about to run on.
+    """
+    if not SIMULATED:
+        with cuda.gpus[device_idx]:
+            deferred = cuda.current_context().defer_cleanup()
+        # Called before numba-cuda's own: the last one registered is the first.
+        atexit.register(deferred.__enter__)
 
 
 @contextmanager

@@ -224,6 +224,30 @@ def test_every_device_of_the_machine_folds_the_same_at_the_same_time(backend: Cu
 
 @runs_kernels
 @pytest.mark.gpu
+@pytest.mark.skipif(SIMULATED, reason="the simulator has no driver")
+def test_a_process_that_used_every_device_ends_as_it_says() -> None:
+    code = (
+        "import numpy as np; "
+        "from kvaudit.backends.cuda import CudaBackend; "
+        "from tests.helpers.kv_columns import random_column; "
+        "column = random_column(num_rows=30, row_bytes=16, read_bytes=16, window_rows=7); "
+        "backends = CudaBackend(device='').spread(64); "
+        "[each.compile_kernels() for each in backends]; "
+        "[each.fold(column, np.arange(30)) for each in backends]; "
+        "raise SystemExit(3)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3, done.stderr
+
+
+@runs_kernels
+@pytest.mark.gpu
 @pytest.mark.parametrize("has_hashes", [False, True])
 @pytest.mark.parametrize("num_entries", [0, 25])
 def test_verify_gives_the_references_bits(
@@ -303,4 +327,4 @@ def test_these_tests_pass_in_the_simulator() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"^52 passed, 2 skipped, 1 deselected", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^52 passed, 3 skipped, 1 deselected", done.stdout, re.MULTILINE), done.stdout
