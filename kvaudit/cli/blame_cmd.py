@@ -16,6 +16,7 @@ from kvaudit.cli.options import (
     Expect,
     Format,
     OutputFormat,
+    Tokenizer,
 )
 
 Dump = Annotated[
@@ -50,6 +51,7 @@ def blame(
     *,
     expect: Expect = None,
     skip_bytes: SkipBytes = False,
+    tokenizer: Tokenizer = None,
     backend: Backend = BackendName.AUTO,
     format: Format = OutputFormat.TEXT,  # noqa: A002 - the option's name
     quiet: Quiet = False,
@@ -65,8 +67,10 @@ def blame(
     """
     from kvaudit import api
     from kvaudit.cli.screen import progress, write_document
+    from kvaudit.importers.tokenizer_file import read_tokenizer
     from kvaudit.render.blame_report import blame_lines
 
+    words = None if tokenizer is None else read_tokenizer(tokenizer)
     with progress(quiet=quiet) as observer:
         dataset = api.open([dump], expect=tuple(expect or ()))
         report = api.blame(
@@ -75,6 +79,6 @@ def blame(
     call = ["kvaudit", "blame", report.path]
     for path in expect or ():
         call += ["--expect", path]
-    lines = blame_lines(report, call=shlex.join(call))
+    lines = blame_lines(report, call=shlex.join(call), words=words)
     write_document(report.to_dict(), lines, form=format, color=color)
     return ExitCode.CLEAN

@@ -7,20 +7,20 @@ from typing import Final
 
 from rich.text import Text
 
-from kvaudit.constants import CHAIN_ANCHOR, NO_EXPECTED_TOKEN, FailReason
+from kvaudit.constants import CHAIN_ANCHOR, NO_EXPECTED_TOKEN
 from kvaudit.core.blame_report import BlameReport, Relation
-from kvaudit.core.fail_reason import REASON_LABELS
 from kvaudit.core.layout import slot_label
 from kvaudit.core.slot_facts import SlotRecord
 from kvaudit.core.slot_readers import Neighbour, SlotClaim
 from kvaudit.core.violation import Violation, hash_label
 from kvaudit.render.blame_content import column_lines, copy_lines, word_lines
 from kvaudit.render.finding_list import finding_list
-from kvaudit.render.labels import column_labels, count_label, listed
+from kvaudit.render.labels import count_label, listed
 from kvaudit.render.lines import aligned, heading, line
 from kvaudit.render.printable import printable
 from kvaudit.render.reader_labels import reader_label, readers_label, unread_label
-from kvaudit.render.violation_ring import COMPARED
+from kvaudit.render.token_labels import TokenWords
+from kvaudit.render.violation_ring import reason_cells, with_word
 
 # Claims, rows, and slots to ask for next that are listed.
 MAX_CLAIMS: Final = 8
@@ -30,24 +30,25 @@ MAX_SLOTS: Final = 3
 MAX_OTHERS: Final = 4
 
 
-def blame_lines(report: BlameReport, *, call: str) -> list[Text]:
+def blame_lines(report: BlameReport, *, call: str, words: TokenWords | None = None) -> list[Text]:
     """All of it; sections are parted by an empty line.
 
     Args:
         report: the slot.
         call: the command that asks for another slot of the pool, but for that slot.
+        words: says the words of tokens, which are parts of prompts; None = they stay numbers.
     """
     sections = [
         [_headline(report)],
         _sentences("not compared", report.not_compared),
-        _findings(report),
-        _failed(report),
-        _claims(report),
-        _records(report),
+        _findings(report, words),
+        _failed(report, words),
+        _claims(report, words),
+        _records(report, words),
         column_lines(report),
         word_lines(report),
         copy_lines(report),
-        _neighbours(report),
+        _neighbours(report, words),
         _evidence(report),
         _sentences("next", _next_steps(report, call=call)),
     ]
@@ -82,9 +83,9 @@ def _sentences(title: str, sentences: Sequence[str]) -> list[Text]:
     return [heading(title), *(line(printable(sentence), indent=1) for sentence in sentences)]
 
 
-def _findings(report: BlameReport) -> list[Text]:
+def _findings(report: BlameReport, words: TokenWords | None) -> list[Text]:
     """The findings that name the slot in full, and a line for each of the others."""
-    lines = finding_list(report.related(Relation.NAMES), names_pool=False)
+    lines = finding_list(report.related(Relation.NAMES), names_pool=False, words=words)
     lines = lines or [heading("findings")]
     others = [found for found in report.findings if found.relation is not Relation.NAMES]
     for found in others[:MAX_OTHERS]:
@@ -98,53 +99,50 @@ def _findings(report: BlameReport) -> list[Text]:
     return lines if len(lines) > 1 else []
 
 
-def _failed(report: BlameReport) -> list[Text]:
+def _failed(report: BlameReport, words: TokenWords | None) -> list[Text]:
     """A line a failed row and reason."""
     if not report.violations:
         return []
-    cells = [cells for row in report.violations[:MAX_ROWS] for cells in _row_cells(row)]
+    cells = [cells for row in report.violations[:MAX_ROWS] for cells in _row_cells(row, words)]
     title = count_label(len(report.violations), "row")
     if len(report.violations) > MAX_ROWS:
         title = f"{MAX_ROWS} of {title} shown"
     return [line(("failed", "bold"), f"  {title}"), *aligned(cells)]
 
 
-def _row_cells(row: Violation) -> Iterator[tuple[str, ...]]:
+def _row_cells(row: Violation, words: TokenWords | None) -> Iterator[tuple[str, ...]]:
     launch = "bytes" if row.tag is None else row.tag.name
-    readers = listed(row.request_ids, most=MAX_CLAIMS)
-    for reason, label in REASON_LABELS.items():
-        if not row.reasons & reason:
-            continue
-        if reason in COMPARED:
-            stored, expected = COMPARED[reason](row)
-            yield (launch, readers, label, f"stored {stored}", f"expected {_known(expected)}")
-        elif reason == FailReason.COLUMN_DIGEST_MISMATCH:
-            yield (launch, readers, label, *column_labels(row.columns))
-        else:
-            yield (launch, readers, label)
+    for cells in reason_cells(row, words):
+        yield (launch, listed(row.request_ids), *cells)
 
 
 def _known(value: object) -> str:
     return "-" if value is None else str(value)
 
 
-def _claims(report: BlameReport) -> list[Text]:
+def _claims(report: BlameReport, words: TokenWords | None) -> list[Text]:
     """A line a claim; what is judged comes first."""
     if not report.claims:
         return []
     title = f"  {count_label(report.num_claims, 'claim')} on the slot"
     rest = report.num_claims - MAX_CLAIMS
     more = [line(f"and {rest:,} more", indent=1)] if rest > 0 else []
-    cells = [_claim_cells(claim, report) for claim in report.claims[:MAX_CLAIMS]]
+    cells = [_claim_cells(claim, report, words) for claim in report.claims[:MAX_CLAIMS]]
     return [line(("expected", "bold"), title), *aligned(cells), *more]
 
 
-def _claim_cells(claim: SlotClaim, report: BlameReport) -> tuple[str, ...]:
+def _claim_cells(
+    claim: SlotClaim, report: BlameReport, words: TokenWords | None
+) -> tuple[str, ...]:
     reader = reader_label(claim.reader)
     state = f"{printable(claim.source)}{f', {claim.state}' if claim.state else ''}"
     if claim.not_judged and claim.prev_slot is None and not claim.is_head:
         return (reader, state, f"not judged: {claim.not_judged}")
-    token = "any token" if claim.token == NO_EXPECTED_TOKEN else f"token {claim.token}"
+    token = (
+        "any token"
+        if claim.token == NO_EXPECTED_TOKEN
+        else f"token {with_word(claim.token, words)}"
+    )
     position = f"position {claim.stored_position}"
     behind = "behind a slot that is not reachable"
     if claim.is_head:
@@ -155,15 +153,15 @@ def _claim_cells(claim: SlotClaim, report: BlameReport) -> tuple[str, ...]:
     return (reader, state, token, position, behind, why)
 
 
-def _records(report: BlameReport) -> list[Text]:
+def _records(report: BlameReport, words: TokenWords | None) -> list[Text]:
     """A line a record column."""
     if not report.records:
         return []
-    cells = [_record_cells(record) for record in report.records]
+    cells = [_record_cells(record, words) for record in report.records]
     return [heading("records"), *aligned(cells)]
 
 
-def _record_cells(record: SlotRecord) -> tuple[str, ...]:
+def _record_cells(record: SlotRecord, words: TokenWords | None) -> tuple[str, ...]:
     if record.is_zero:
         return (record.buffer, "zero: no record")
     real = f"real_kv_hash {hash_label(record.real_kv_hash)}"
@@ -174,25 +172,27 @@ def _record_cells(record: SlotRecord) -> tuple[str, ...]:
     head = " (a head)" if record.prev_hash == CHAIN_ANCHOR else ""
     return (
         record.buffer,
-        f"token {record.token}",
+        f"token {with_word(record.token, words)}",
         f"position {record.position}",
         f"prev_hash {prev}{head}",
         real,
     )
 
 
-def _neighbours(report: BlameReport) -> list[Text]:
+def _neighbours(report: BlameReport, words: TokenWords | None) -> list[Text]:
     """A line a slot."""
     if not report.neighbours:
         return []
-    cells = [_neighbour_cells(neighbour, report) for neighbour in report.neighbours]
+    cells = [_neighbour_cells(neighbour, report, words) for neighbour in report.neighbours]
     return [heading("neighbours"), *aligned(cells)]
 
 
-def _neighbour_cells(neighbour: Neighbour, report: BlameReport) -> tuple[str, ...]:
+def _neighbour_cells(
+    neighbour: Neighbour, report: BlameReport, words: TokenWords | None
+) -> tuple[str, ...]:
     holds = "no record"
     if neighbour.token is not None:
-        holds = f"token {neighbour.token} at position {neighbour.position}"
+        holds = f"token {with_word(neighbour.token, words)} at position {neighbour.position}"
     readers = readers_label(neighbour.readers)
     return (
         slot_label(neighbour.slot, report.page_size),

@@ -94,7 +94,7 @@ def _slot_group(
     cells = [
         (*_launch_cells(row, whose=len(requests) > 1, where=len(positions) > 1), *details)
         for row in rows
-        for details in _reason_cells(row, words)
+        for details in reason_cells(row, words)
     ]
     return [line(*title, indent=1), *aligned(cells, indent=2)]
 
@@ -116,7 +116,7 @@ def _launch_cells(row: Violation, *, whose: bool, where: bool) -> tuple[str, ...
     return (launch,)
 
 
-def _reason_cells(row: Violation, words: TokenWords | None) -> Iterator[tuple[str, ...]]:
+def reason_cells(row: Violation, words: TokenWords | None) -> Iterator[tuple[str, ...]]:
     """One line a reason."""
     for reason, label in REASON_LABELS.items():
         if row.reasons & reason:
@@ -127,7 +127,7 @@ def _details(row: Violation, reason: FailReason, words: TokenWords | None) -> tu
     if reason in COMPARED:
         labels = [_known(value) for value in COMPARED[reason](row)]
         if reason in TOKEN_REASONS and words is not None:
-            labels = [_with_word(value, words) for value in COMPARED[reason](row)]
+            labels = [with_word(value, words) for value in COMPARED[reason](row)]
         return (f"stored {labels[0]}", f"expected {labels[1]}")
     if reason == FailReason.COLUMN_DIGEST_MISMATCH:
         return column_labels(row.columns)
@@ -136,9 +136,9 @@ def _details(row: Violation, reason: FailReason, words: TokenWords | None) -> tu
     return ()
 
 
-def _with_word(value: object, words: TokenWords) -> str:
-    """A token as its number and its word."""
-    if not isinstance(value, int) or words.text_of([value]) is None:
+def with_word(value: object, words: TokenWords | None) -> str:
+    """A token as its number and its word, where one is known."""
+    if words is None or not isinstance(value, int) or words.text_of([value]) is None:
         return _known(value)
     return f"{value} {token_label(value, words)}"
 

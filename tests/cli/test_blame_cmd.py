@@ -93,6 +93,20 @@ def test_a_missing_file_is_an_input_error(capsys: pytest.CaptureFixture[str]) ->
     assert "missing.snapshot.arrow" in capsys.readouterr().err
 
 
+def test_words_stand_in_text_and_in_no_document_for_machines(
+    clean: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tokenizer = tmp_path / "tokenizer.json"
+    model = {"type": "WordLevel", "vocab": {"<unk>": 0, "\u0120the": 12}, "unk_token": "<unk>"}
+    decoder = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True}
+    tokenizer.write_text(json.dumps({"version": "1.0", "decoder": decoder, "model": model}))
+    args = ["blame", str(clean), "3", "--tokenizer", str(tokenizer)]
+    assert run(args) == ExitCode.CLEAN
+    assert "token 12 ' the'" in capsys.readouterr().out
+    assert run([*args, "--format", "json"]) == ExitCode.CLEAN
+    assert "the'" not in capsys.readouterr().out
+
+
 def test_torch_is_never_imported() -> None:
     done = python(
         "-c",

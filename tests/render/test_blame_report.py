@@ -7,6 +7,7 @@ from kvaudit.core.blame_report import BlameReport, RelatedFinding, Relation
 from kvaudit.core.slot_readers import SlotReader
 from kvaudit.render.blame_report import MAX_CLAIMS, MAX_OTHERS, MAX_ROWS, MAX_SLOTS, blame_lines
 from tests.helpers.slot_reports import CLAIM, DAMAGED, FLIP, RECORD, ROW, WRITER, finding
+from tests.helpers.vocabulary import Vocabulary
 
 
 def _text(report: BlameReport) -> str:
@@ -162,11 +163,31 @@ def test_long_lists_are_cut_and_counted() -> None:
     assert len(_section(sound, "next")) == MAX_SLOTS
 
 
-def test_a_row_outside_of_what_is_compared_shows_its_reason_alone() -> None:
+def test_a_row_that_compares_nothing_shows_its_reason() -> None:
     row = replace(ROW, reasons=FailReason.PREV_SLOT_OUT_OF_RANGE)
     assert _section(replace(DAMAGED, violations=[row]), "failed") == [
-        "  TAIL_K_FULL  A  prev_slot_out_of_range"
+        "  TAIL_K_FULL  A  prev_slot_out_of_range  the predecessor is outside the pool"
     ]
+
+
+def test_tokens_have_their_words_where_a_tokenizer_says_them() -> None:
+    row = replace(ROW, token=7042, expected_token=262, reasons=FailReason.VERIFY_TOKEN_MISMATCH)
+    neighbour = replace(DAMAGED.neighbours[0], token=314)
+    report = replace(
+        DAMAGED,
+        violations=[row],
+        claims=[replace(CLAIM, token=262)],
+        records=[replace(RECORD, token=7042)],
+        neighbours=[neighbour],
+    )
+    text = "\n".join(
+        line.plain for line in blame_lines(report, call="kvaudit blame F", words=Vocabulary())
+    )
+    assert "stored 7042 ' Paris'  expected 262 ' the'" in text
+    assert "A@7  sequences, running  token 262 ' the'  position 7" in text
+    assert "k.tail  token 7042 ' Paris'  position 7" in text
+    assert "token 314 ' is' at position 6" in text
+    assert "Paris" not in _text(report)
 
 
 def test_words_from_files_cannot_drive_a_terminal() -> None:
