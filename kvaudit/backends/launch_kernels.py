@@ -58,7 +58,8 @@ def on_torch_stream(device: torch.device) -> Iterator[None]:
     from kvaudit.kernels.cuda_module import cuda, free_nothing_at_exit, on_stream
 
     device_idx = device.index or 0
-    free_nothing_at_exit(device_idx)
+    with cuda_errors_translated():
+        free_nothing_at_exit(device_idx)
     stream = cuda.external_stream(torch.cuda.current_stream(device).cuda_stream)
     with cuda_errors_translated(), cuda.gpus[device_idx], on_stream(stream):
         yield
