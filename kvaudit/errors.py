@@ -11,6 +11,7 @@
         FileCorrupt               a chunk's digest differs: the file changed after it was written
         SnapshotInconsistent      parts that contradict each other, within a file or between files
         FileUnwritable            an output file: missing folder, no permission, disk full
+        ModelNotApplicable        a model whose layer 0 is no function of token and position, or not known
       BackendError              a demanded backend cannot run
         BackendNotInstalled       a package is missing: the hint names the extra
         NoDevice                  no CUDA device, or no driver
@@ -128,6 +129,10 @@ class SnapshotInconsistent(InputError):
 
 class FileUnwritable(InputError):
     """An output file cannot be written; nothing of it is left behind."""
+
+
+class ModelNotApplicable(InputError):
+    """Layer 0 of a model is no function of token and position, or what it computes is not known."""
 
 
 class BackendError(KvauditError):

@@ -80,7 +80,7 @@ def test_every_metadata_key_that_is_written_is_described(tmp_path):
 
 
 def test_every_error_of_a_hostile_file_is_named():
-    named = {"FileUnwritable", "SnapshotInconsistent"}
+    named = {"FileUnwritable", "ModelNotApplicable", "SnapshotInconsistent"}
     classes = {error.__name__ for error in errors.InputError.__subclasses__()} - named
     assert [name for name in sorted(classes) if f"`{name}`" not in DOCUMENT] == []
 
