@@ -6,7 +6,7 @@ import statistics
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,10 @@ from kvaudit.bench.workload import UNWRITTEN, sampled_runs
 from kvaudit.constants import WORD_BYTES
 from kvaudit.core.bench_report import BenchRow, Proof
 from kvaudit.errors import BackendNotInstalled, NoDevice, ProofFailed
-from kvaudit.kernels.array_forms import read_only
+from kvaudit.kernels.array_forms import frozen, read_only
 
 if TYPE_CHECKING:
     import torch
-
-_DIGESTS: Final = "kv.kv.0"
 
 
 def check_torch(backend: str) -> None:
@@ -63,8 +61,8 @@ def measured_dump(bench: Bench, pool: BenchPool) -> BenchRow:
         def dump_digests() -> Path:
             snapshot, _ = dump(
                 Path(folder, "pool"),
-                kv=[pages],
-                layout="page slot head dim",
+                kv=pages,
+                layout="page slot layer head dim",
                 page_size=pool.page_size,
                 page_tables=page_tables,
                 kv_lens=np.diff(pool.offsets),
@@ -78,20 +76,21 @@ def measured_dump(bench: Bench, pool: BenchPool) -> BenchRow:
         op=Op.DUMP,
         real_kv=None,
         num_entries=pool.num_entries,
-        bytes_per_entry=pool.bytes_per_token,
+        bytes_per_entry=pool.slot_bytes,
         seconds=seconds,
         median=statistics.median(seconds),
-        yardstick=bench.yardstick("read", pool.num_entries * pool.bytes_per_token),
+        yardstick=bench.yardstick("read", pool.num_entries * pool.slot_bytes),
         proof=Proof(reference_entries=num_sampled, cpu_entries=pool.num_entries),
     )
 
 
 def _pages(pool: BenchPool, *, on_device: bool) -> torch.Tensor:
-    """The pool as one fused layer, [num_pages, page_size, 1, dim] of bfloat16."""
+    """The pool as fused layers, [num_pages, page_size, layers, 1, dim] of bfloat16."""
     import torch
 
     host = torch.from_numpy(pool.kv).view(torch.bfloat16)
-    shaped = host.view(-1, pool.page_size, 1, pool.bytes_per_token // host.element_size())
+    dim = pool.bytes_per_token // host.element_size()
+    shaped = host.view(-1, pool.page_size, pool.layers, 1, dim)
     return shaped.to("cuda") if on_device else shaped
 
 
@@ -108,20 +107,25 @@ def _prove(snapshot: Path, pool: BenchPool) -> int:
 
     [dumped] = open_dataset([snapshot]).pools
     slots = dumped.snapshot.slots
-    digests = dumped.snapshot.digests[_DIGESTS].read().view(np.uint64)
     sampled = sampled_runs(
-        len(slots), steps_per_entry=pool.bytes_per_token // WORD_BYTES, seed=pool.seed
+        len(slots), steps_per_entry=pool.slot_bytes // WORD_BYTES, seed=pool.seed
     )
-    _check(digests, _folded(HostMachine("numba_cpu"), pool, slots), judge="the CPU's kernels")
-    wanted = _folded(HostMachine("reference"), pool, slots[sampled])
-    _check(digests[sampled], wanted, judge="the reference")
+    for layer in range(pool.layers):
+        digests = dumped.snapshot.digests[f"kv.kv.{layer}"].read().view(np.uint64)
+        rows = pool.layer_rows(layer)
+        _check(digests, _folded(HostMachine("numba_cpu"), rows, slots), judge="the CPU's kernels")
+        wanted = _folded(HostMachine("reference"), rows, slots[sampled])
+        _check(digests[sampled], wanted, judge="the reference")
     return len(sampled)
 
 
-def _folded(machine: HostMachine, pool: BenchPool, slots: NDArray[np.int64]) -> NDArray[np.uint64]:
+def _folded(
+    machine: HostMachine, rows: NDArray[np.uint8], slots: NDArray[np.int64]
+) -> NDArray[np.uint64]:
+    """The source hash of each of the slots whose bytes are rows."""
     hashes = np.full(len(slots), UNWRITTEN, dtype=np.uint64)
-    layout = (pool.page_size, pool.bytes_per_token, pool.bytes_per_token)
-    machine.kernels.launch_fold(read_only(pool.kv), read_only(slots), hashes, *layout)
+    num_bytes = rows.shape[1]
+    machine.kernels.launch_fold(frozen(rows), read_only(slots), hashes, *(1, num_bytes, num_bytes))
     return hashes
 
 

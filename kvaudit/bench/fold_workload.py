@@ -48,7 +48,7 @@ class FoldWorkload:
         self.real_kv = real_kv
         self._pool = pool
         self._slots = pool.slots if slots is None else slots
-        self._layout = (pool.page_size, pool.bytes_per_token, read_bytes)
+        self._layout = (pool.page_size, pool.slot_bytes, read_bytes)
         self.num_entries = len(self._slots)
         self.bytes_per_entry = read_bytes + _INDEX_AND_HASH_BYTES
 

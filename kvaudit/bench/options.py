@@ -17,6 +17,7 @@ MIN_ENTRIES: Final = 1 << 10
 # num_valid of a launch is an int32.
 MAX_ENTRIES: Final = (1 << 31) - 1
 MAX_BYTES_PER_TOKEN: Final = 1 << 20
+MAX_LAYERS: Final = 1 << 10
 MAX_PAGE_SIZE: Final = 1 << 16
 _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -26,6 +27,7 @@ class Op(StrEnum):
 
     FOLD = "fold"
     VERIFY = "verify"
+    STORM = "storm"
     WRITE = "write"
     PLAN = "plan"
     FILE = "file"
@@ -53,7 +55,8 @@ class BenchOptions:
         ops: operations, in order.
         sizes: entries of each run: slots folded, entries checked, and so on.
         real_kv: modes of the operations that have one.
-        bytes_per_token: KV bytes of a slot, a multiple of 16 as engines' are.
+        bytes_per_token: KV bytes of a slot and layer, a multiple of 16 as engines' are.
+        layers: layers of the pool, side by side in each slot. Launches read the first one.
         page_size: slots a page.
         request_tokens: tokens of a request, whole pages of them: the length of a chain.
         repeats: how often a launch is timed.
@@ -67,6 +70,7 @@ class BenchOptions:
     sizes: Sequence[int]
     real_kv: Sequence[RealKv]
     bytes_per_token: int = 1024
+    layers: int = 1
     page_size: int = 16
     request_tokens: int = 32 << 10
     repeats: int = 7
@@ -87,6 +91,7 @@ class BenchOptions:
                 f"{SOURCE_ALIGNMENT_BYTES}",
                 hint="engines read slots with 16-byte loads: round it up",
             )
+        _check_range("layers", self.layers, (1, MAX_LAYERS))
         _check_range("page-size", self.page_size, (1, MAX_PAGE_SIZE))
         _check_range("request-tokens", self.request_tokens, (1, MAX_ENTRIES))
         if self.request_tokens % self.page_size:
@@ -97,6 +102,11 @@ class BenchOptions:
             )
         _check_range("repeats", self.repeats, (1, 1000))
         _check_range("seed", self.seed, (0, MAX_ENTRIES))
+
+    @property
+    def slot_bytes(self) -> int:
+        """KV bytes of a slot in all layers."""
+        return self.layers * self.bytes_per_token
 
     def read_bytes(self, mode: RealKv) -> int:
         """Bytes of a slot that a mode folds."""
@@ -121,6 +131,7 @@ class BenchOptions:
         given = {
             "--sizes": ",".join(map(size_label, self.sizes)),
             "--bytes-per-token": self.bytes_per_token,
+            "--layers": self.layers,
             "--op": ",".join(self.ops),
             "--backend": backend,
             "--real-kv": ",".join(self.real_kv),

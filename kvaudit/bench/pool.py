@@ -20,24 +20,37 @@ class BenchPool:
 
     Fields:
         page_size: slots a page.
-        bytes_per_token: bytes a slot.
+        bytes_per_token: bytes a slot and layer.
+        layers: layers, side by side in each slot.
         slots: slot of each entry, shape [n], int64.
         tokens: token of each entry, shape [n], uint64.
         positions: position of each entry in its request, shape [n], uint64.
         offsets: first entry of each request, and n, shape [num_requests + 1], int64.
-        kv: shape [num_pages, page_size * bytes_per_token], uint8; shape [0, 0] when nothing of a
-            run reads bytes.
+        kv: shape [num_pages, page_size * slot_bytes], uint8; shape [0, 0] when nothing of a run
+            reads bytes.
         seed: of what else is drawn.
     """
 
     page_size: int
     bytes_per_token: int
+    layers: int
     slots: NDArray[np.int64]
     tokens: NDArray[np.uint64]
     positions: NDArray[np.uint64]
     offsets: NDArray[np.int64]
     kv: NDArray[np.uint8]
     seed: int
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of a slot in all layers."""
+        return self.layers * self.bytes_per_token
+
+    def layer_rows(self, layer: int) -> NDArray[np.uint8]:
+        """The bytes of every slot in one layer, shape [num_slots, bytes_per_token], uint8."""
+        first = layer * self.bytes_per_token
+        slot_rows = self.kv.reshape(self.num_slots, self.slot_bytes)
+        return slot_rows[:, first : first + self.bytes_per_token]
 
     @property
     def num_entries(self) -> int:
@@ -60,9 +73,9 @@ def num_pages(num_entries: int, page_size: int) -> int:
     return 1 + -(-num_entries // page_size)
 
 
-def kv_bytes(num_entries: int, *, page_size: int, bytes_per_token: int) -> int:
+def kv_bytes(options: BenchOptions, num_entries: int) -> int:
     """Bytes of a pool of so many entries."""
-    return num_pages(num_entries, page_size) * page_size * bytes_per_token
+    return num_pages(num_entries, options.page_size) * options.page_size * options.slot_bytes
 
 
 def build_pool(options: BenchOptions, num_entries: int) -> BenchPool:
@@ -74,6 +87,7 @@ def build_pool(options: BenchOptions, num_entries: int) -> BenchPool:
     return BenchPool(
         page_size=page_size,
         bytes_per_token=options.bytes_per_token,
+        layers=options.layers,
         slots=slots,
         tokens=generator.integers(0, VOCABULARY, num_entries).astype(np.uint64),
         positions=(np.arange(num_entries) % request_tokens).astype(np.uint64),
@@ -84,9 +98,6 @@ def build_pool(options: BenchOptions, num_entries: int) -> BenchPool:
 
 
 def _kv(options: BenchOptions, num_entries: int) -> NDArray[np.uint8]:
-    num_bytes = kv_bytes(
-        num_entries, page_size=options.page_size, bytes_per_token=options.bytes_per_token
-    )
-    words = np.empty(num_bytes // WORD_BYTES, dtype=np.uint64)
+    words = np.empty(kv_bytes(options, num_entries) // WORD_BYTES, dtype=np.uint64)
     mix_words(words, options.seed)
-    return words.view(np.uint8).reshape(-1, options.page_size * options.bytes_per_token)
+    return words.view(np.uint8).reshape(-1, options.page_size * options.slot_bytes)

@@ -35,9 +35,7 @@ def check_room(options: BenchOptions, machine: Machine, *, backend: str) -> None
         ConfigError: naming the size, what it needs and what there is.
     """
     largest = max(options.sizes)
-    pool_bytes = kv_bytes(
-        largest, page_size=options.page_size, bytes_per_token=options.bytes_per_token
-    )
+    pool_bytes = kv_bytes(options, largest)
     used_bytes = pool_bytes if options.reads_bytes() else 0
     yardstick = min(MAX_YARDSTICK_BYTES, used_bytes + largest * _ENTRY_TRAFFIC_BYTES)
     host_need = used_bytes + largest * _HOST_ENTRY_BYTES + yardstick + _HOST_BASE_BYTES
@@ -61,7 +59,7 @@ def _refuse(size: int, what: str, *, need: int, free: int | None, else_hint: str
         raise ConfigError(
             f"--sizes {size_label(size)} takes about {bytes_label(need)} of {what}, and "
             f"{bytes_label(free)} are free",
-            hint=f"choose smaller --sizes, --bytes-per-token or --page-size{else_hint}",
+            hint=f"choose smaller --sizes, --layers, --bytes-per-token or --page-size{else_hint}",
         )
 
 

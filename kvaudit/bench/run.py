@@ -23,6 +23,7 @@ from kvaudit.bench.options import MODAL_OPS, BenchOptions, Op, RealKv
 from kvaudit.bench.plan_workload import PlanWorkload
 from kvaudit.bench.pool import BenchPool, build_pool
 from kvaudit.bench.room import check_room
+from kvaudit.bench.storm_workload import StormWorkload
 from kvaudit.bench.verify_workload import VerifyWorkload
 from kvaudit.bench.workload import Workload
 from kvaudit.bench.write_workload import WriteWorkload
@@ -36,9 +37,10 @@ from kvaudit.runner.self_check import prepare
 
 _PACKAGES: Final = ("numpy", "numba", "numba-cuda", "pyarrow", "torch")
 _ON_DEVICE: Final = (
-    "launches by CUDA events with L2 overwritten before each, file and dump by the wall clock"
+    "launches by CUDA events with L2 overwritten before each, file by its report, which leaves the "
+    "device's start out, dump by the wall clock"
 )
-_ON_HOST: Final = "the wall clock, after one run that is not timed"
+_ON_HOST: Final = "the wall clock, after one run that is not timed; file by its report"
 _FOLD_LEFT_OUT: Final = "fold: --real-kv none leaves it nothing to read"
 _DUMP_LEFT_OUT: Final = "dump: digests are made by cuda or cpu, never by the reference"
 
@@ -81,6 +83,7 @@ def run_bench(
         machine=_machine_facts(),
         settings={
             "bytes_per_token": options.bytes_per_token,
+            "layers": options.layers,
             "page_size": options.page_size,
             "request_tokens": options.request_tokens,
             "repeats": options.repeats,
@@ -150,6 +153,8 @@ def _rows(
 
 
 def _workload(pool: BenchPool, *, op: Op, mode: RealKv | None, options: BenchOptions) -> Workload:
+    if op == Op.STORM:
+        return StormWorkload.of(pool, real_kv=RealKv.NONE, read_bytes=0)
     if mode is None:
         return PlanWorkload.of(pool)
     build: dict[Op, Callable[..., Workload]] = {

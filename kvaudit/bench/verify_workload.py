@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,7 +96,7 @@ class VerifyWorkload:
     ) -> None:
         self.real_kv = real_kv
         self._pool = pool
-        self._layout = (pool.page_size, pool.bytes_per_token, read_bytes)
+        self._layout = (pool.page_size, pool.slot_bytes, read_bytes)
         # The few bytes of PARTIAL are read beside the records, as the launch API has it.
         self._folded = (*self._layout[:-1], 0) if real_kv is RealKv.PARTIAL else self._layout
         self._records = records
@@ -106,7 +106,7 @@ class VerifyWorkload:
         self.bytes_per_entry = _ENTRY_BYTES + _REASON_BYTES + read_bytes
 
     @classmethod
-    def of(cls, pool: BenchPool, *, real_kv: RealKv, read_bytes: int) -> VerifyWorkload:
+    def of(cls, pool: BenchPool, *, real_kv: RealKv, read_bytes: int) -> Self:
         """All entries of a pool, stamped by the CPU's kernels and then damaged in a few places."""
         prev_slots = np.concatenate([[NO_PREDECESSOR], pool.slots[:-1]])
         prev_slots[pool.offsets[:-1]] = NO_PREDECESSOR
@@ -198,7 +198,7 @@ class VerifyWorkload:
 
     def sample(self) -> Sample:
         """Some of the entries against the same records; all rows are theirs."""
-        part = VerifyWorkload(
+        part = type(self)(
             self._pool,
             real_kv=self.real_kv,
             read_bytes=self._layout[-1],

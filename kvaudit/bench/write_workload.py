@@ -63,7 +63,7 @@ class WriteWorkload:
     ) -> None:
         self.real_kv = real_kv
         self._pool = pool
-        self._layout = (pool.page_size, pool.bytes_per_token, read_bytes)
+        self._layout = (pool.page_size, pool.slot_bytes, read_bytes)
         self._batch = batch
         self._sampled = sampled
         self._sampled_tokens = sampled_tokens

@@ -34,7 +34,18 @@ Sizes = Annotated[
 BytesPerToken = Annotated[
     int,
     typer.Option(
-        metavar="N", envvar="KVAUDIT_BYTES_PER_TOKEN", help="KV bytes of a slot, a multiple of 16."
+        metavar="N",
+        envvar="KVAUDIT_BYTES_PER_TOKEN",
+        help="KV bytes of a slot and layer, a multiple of 16.",
+    ),
+]
+Layers = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        envvar="KVAUDIT_LAYERS",
+        help="Layers of the pool, side by side in each slot: file and dump take all of them, a "
+        "launch reads the first.",
     ),
 ]
 Ops = Annotated[
@@ -42,9 +53,9 @@ Ops = Annotated[
     typer.Option(
         metavar="OP,OP",
         envvar="KVAUDIT_OP",
-        help="What to measure: the launches fold, verify, write and plan; file, from the map of a "
-        "snapshot in the page cache to the verdict; dump, a pool's digests from the call to the "
-        "files.",
+        help="What to measure: the launches fold, verify, write and plan; storm, a verify of which "
+        "every entry fails; file, from the map of a snapshot in the page cache to the verdict; "
+        "dump, a pool's digests from the call to the files.",
     ),
 ]
 RealKvModes = Annotated[
@@ -96,6 +107,7 @@ def bench(
     *,
     sizes: Sizes = "64k,1m",
     bytes_per_token: BytesPerToken = 1024,
+    layers: Layers = 1,
     op: Ops = "fold,verify,write,plan",
     real_kv: RealKvModes = "none,all",
     page_size: PageSize = 16,
@@ -124,6 +136,7 @@ def bench(
         sizes=parse_sizes(sizes),
         real_kv=parse_words(real_kv, "real-kv", RealKv),
         bytes_per_token=bytes_per_token,
+        layers=layers,
         page_size=page_size,
         request_tokens=request_tokens,
         repeats=repeats,

@@ -52,7 +52,7 @@ class BenchRow:
     """One operation at one size.
 
     Fields:
-        op: fold, verify, write, plan, file or dump.
+        op: fold, verify, storm, write, plan, file or dump.
         real_kv: none, partial or all; None where the operation has no mode.
         num_entries: slots folded or dumped, else entries checked, written or planned.
         bytes_per_entry: bytes that an entry must move, whatever the kernel does.

@@ -146,9 +146,11 @@ def proof_label(row: BenchRow) -> str:
 def shape_label(report: BenchReport) -> str:
     """What the sizes mean."""
     settings = report.settings
+    layers = settings["layers"]
+    side_by_side = "" if layers == 1 else f" in each of {layers:,} layers side by side"
     return (
-        f"{settings['bytes_per_token']:,} B a slot, pages of {settings['page_size']} in random "
-        f"order, requests of {settings['request_tokens']:,} tokens"
+        f"{settings['bytes_per_token']:,} B a slot{side_by_side}, pages of {settings['page_size']} "
+        f"in random order, requests of {settings['request_tokens']:,} tokens"
     )
 
 

@@ -19,8 +19,8 @@ def test_a_dump_is_proved_and_timed_and_nothing_of_it_stays(
     tmp_path, monkeypatch, num_entries: int
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    row = measured_dump(bench_with(), pool(num_entries))
-    assert (row.op, row.num_entries, row.bytes_per_entry) == ("dump", num_entries, 64)
+    row = measured_dump(bench_with(), pool(num_entries, layers=2))
+    assert (row.op, row.num_entries, row.bytes_per_entry) == ("dump", num_entries, 2 * 64)
     assert row.proof.reference_entries == row.proof.cpu_entries == num_entries
     assert len(row.seconds) == 2
     assert not list(tmp_path.iterdir())
@@ -30,13 +30,13 @@ def test_digests_of_other_bytes_are_refused(monkeypatch) -> None:
     dump = capture.dump
 
     def wrong(*args, kv, **arguments):
-        changed = kv[0].clone()
-        changed.view(torch.int16)[5, 1, 0, 3] ^= 1
-        return dump(*args, kv=[changed], **arguments)
+        changed = kv.clone()
+        changed.view(torch.int16)[5, 1, 2, 0, 3] ^= 1
+        return dump(*args, kv=changed, **arguments)
 
     monkeypatch.setattr(capture, "dump", wrong)
     with pytest.raises(ProofFailed, match=r"^dump: 1 digests"):
-        measured_dump(bench_with(), pool())
+        measured_dump(bench_with(), pool(layers=3))
 
 
 def test_torch_is_asked_for_by_its_extra(monkeypatch) -> None:

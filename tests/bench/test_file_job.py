@@ -24,10 +24,18 @@ def _audit(paths: Sequence[Path], *, backend: str, slots: Any = None) -> Report:
 
 def test_a_file_is_proved_and_timed_and_nothing_of_it_stays(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    built = pool()
+    built = pool(layers=3)
     before = built.kv.copy()
-    row = measured_file(bench_with(), built, audit_files=_audit)
-    assert (row.op, row.num_entries, row.bytes_per_entry) == ("file", NUM_ENTRIES, 64)
+    reports = []
+
+    def audit(*args: Any, **arguments: Any) -> Report:
+        reports.append(_audit(*args, **arguments))
+        return reports[-1]
+
+    row = measured_file(bench_with(), built, audit_files=audit)
+    assert (row.op, row.num_entries, row.bytes_per_entry) == ("file", NUM_ENTRIES, 3 * 64)
+    assert reports[-1].timing.kv_bytes == NUM_ENTRIES * 3 * 64
+    assert row.seconds == [report.timing.seconds for report in reports[-2:]]
     assert row.proof.reference_entries == NUM_ENTRIES
     assert row.yardstick.name == "host read"
     assert len(row.seconds) == 2

@@ -18,6 +18,15 @@ def test_every_slot_is_folded_in_chain_order() -> None:
         assert hashes[entry] == source_hash(rows[built.slots[entry]].tobytes())
 
 
+def test_of_several_layers_the_first_is_folded_where_it_lies() -> None:
+    built = pool(layers=3)
+    workload = FoldWorkload(built, real_kv=RealKv.ALL, read_bytes=64)
+    first = built.layer_rows(0)[built.slots[7]]
+    assert launched(workload)["source_hashes"][7] == source_hash(first.tobytes())
+    assert workload.bytes_per_entry == 64 + 16
+    assert sample_agrees(workload)
+
+
 def test_partial_reads_the_first_16_bytes() -> None:
     built = pool()
     workload = FoldWorkload(built, real_kv=RealKv.PARTIAL, read_bytes=16)

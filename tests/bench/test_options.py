@@ -45,6 +45,8 @@ def test_words_keep_their_order_and_unknown_ones_are_named() -> None:
         ("--bytes-per-token", {"bytes_per_token": 0}),
         ("--bytes-per-token", {"bytes_per_token": 40}),
         ("--bytes-per-token", {"bytes_per_token": 2 << 20}),
+        ("--layers", {"layers": 0}),
+        ("--layers", {"layers": 2000}),
         ("--page-size", {"page_size": 0}),
         ("--request-tokens", {"request_tokens": 6}),
         ("--request-tokens", {"request_tokens": 0}),
@@ -79,12 +81,13 @@ def test_bytes_are_needed_by_a_mode_that_folds_and_by_the_jobs() -> None:
 
 
 def test_the_command_spells_every_option_out() -> None:
-    words = shlex.split(options(sizes=(1 << 16, 1 << 20), seed=5).command("cuda"))
+    words = shlex.split(options(sizes=(1 << 16, 1 << 20), layers=3, seed=5).command("cuda"))
     assert words[:2] == ["kvaudit", "bench"]
     given = dict(zip(words[2::2], words[3::2], strict=True))
     assert given == {
         "--sizes": "64k,1m",
         "--bytes-per-token": "64",
+        "--layers": "3",
         "--op": "fold,verify,write,plan",
         "--backend": "cuda",
         "--real-kv": "none,all",

@@ -35,6 +35,15 @@ def test_the_seed_decides_everything() -> None:
         assert (getattr(first, name) != getattr(other, name)).any()
 
 
+def test_layers_lie_side_by_side_in_each_slot() -> None:
+    built = pool(layers=3)
+    assert built.slot_bytes == 3 * 64
+    slot_rows = built.kv.reshape(built.num_slots, 3 * 64)
+    layers = [built.layer_rows(layer) for layer in range(3)]
+    np.testing.assert_array_equal(np.concatenate(layers, axis=1), slot_rows)
+    assert all(np.shares_memory(rows, built.kv) for rows in layers)
+
+
 def test_bytes_are_made_only_where_something_reads_them() -> None:
     built = pool()
     assert built.kv.shape == (built.num_slots // 4, 4 * 64)

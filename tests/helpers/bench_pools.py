@@ -65,6 +65,7 @@ def report(*rows: BenchRow, **changes: Any) -> BenchReport:
             "machine": {"system": "Linux x86_64", "numba": "0.68.1"},
             "settings": {
                 "bytes_per_token": 1000,
+                "layers": 1,
                 "page_size": 16,
                 "request_tokens": 32768,
                 "repeats": 3,
