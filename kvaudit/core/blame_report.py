@@ -51,6 +51,7 @@ class BlameReport:
         inputs: the files read.
         key: the pool.
         page_size: slots a page.
+        num_slots: slots of the pool.
         slot: the slot.
         is_reserved: whether it is one of the slots that hold no sequence.
         has_expectations: whether anything says who reads the pool's slots.
@@ -76,6 +77,7 @@ class BlameReport:
     inputs: Sequence[InputFile] = ()
     key: PoolKey
     page_size: int
+    num_slots: int
     slot: int
     is_reserved: bool = False
     has_expectations: bool
@@ -107,6 +109,7 @@ class BlameReport:
             "inputs": [file.to_dict() for file in self.inputs],
             **self.key.place(),
             "step": self.key.step,
+            "num_slots": self.num_slots,
             "slot": self.slot,
             "page": self.slot // self.page_size,
             "page_offset": self.slot % self.page_size,

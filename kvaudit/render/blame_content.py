@@ -149,10 +149,12 @@ def copy_lines(report: BlameReport) -> list[Text]:
 
 
 def _copy_cells(copy: ContentCopy, report: BlameReport) -> tuple[str, ...]:
+    # What holds the same was mostly stamped so: only what it does not hold any more is news.
+    lost = [name for name in copy.stamped_columns if name not in copy.same_columns]
     shares = [
         f"the same record in {', '.join(copy.same_records)}" if copy.same_records else "",
         _shared("holds the same", copy.same_columns, report),
-        _shared("was stamped with what this slot holds", copy.stamped_columns, report),
+        _shared("was stamped with what this slot holds", lost, report),
         _shared("holds what was stamped in this slot", copy.written_columns, report),
     ]
     return (

@@ -9,13 +9,14 @@ from rich.text import Text
 
 from kvaudit.constants import CHAIN_ANCHOR, NO_EXPECTED_TOKEN
 from kvaudit.core.blame_report import BlameReport, Relation
+from kvaudit.core.finding import Finding
 from kvaudit.core.layout import slot_label
 from kvaudit.core.slot_facts import SlotRecord
 from kvaudit.core.slot_readers import Neighbour, SlotClaim
 from kvaudit.core.violation import Violation, hash_label
 from kvaudit.render.blame_content import column_lines, copy_lines, word_lines
 from kvaudit.render.finding_list import finding_list
-from kvaudit.render.labels import count_label, listed
+from kvaudit.render.labels import count_label, listed, place_label
 from kvaudit.render.lines import aligned, heading, line
 from kvaudit.render.printable import printable
 from kvaudit.render.reader_labels import reader_label, readers_label, unread_label
@@ -148,7 +149,9 @@ def _claim_cells(
     if claim.is_head:
         behind = "at the head of a chain"
     elif claim.prev_slot is not None:
-        behind = f"behind {slot_label(claim.prev_slot, report.page_size)}"
+        outside = claim.prev_slot >= report.num_slots
+        label = place_label(claim.prev_slot, page_size=report.page_size, out_of_range=outside)
+        behind = f"behind {label}"
     why = f"not judged: {claim.not_judged}" if claim.not_judged else ""
     return (reader, state, token, position, behind, why)
 
@@ -214,10 +217,17 @@ def _next_steps(report: BlameReport, *, call: str) -> list[str]:
     """The commands that tell more: of slots that this one follows from or shares with, and rules."""
     before, named = report.related(Relation.BEFORE), report.related(Relation.NAMES)
     others = before if report.violations else report.related(Relation.TAINTS)
-    slots = [slot for finding in others for slot in finding.slots[:1]]
+    slots = [slot for finding in others for slot in _first_slot(finding, report)]
     if report.violations:
         shares = [copy for copy in report.copies if copy.stamped_columns or copy.written_columns]
         slots += [copy.slot for copy in shares]
     asked = [f"{call} {slot}" for slot in dict.fromkeys(slots) if slot != report.slot]
     rules = dict.fromkeys(finding.rule for finding in (*named, *before))
     return [*asked[:MAX_SLOTS], *(f"kvaudit explain {rule}" for rule in rules)]
+
+
+def _first_slot(finding: Finding, report: BlameReport) -> Sequence[int]:
+    """The slot of a finding to ask for: one before this slot, else the first; none outside the pool."""
+    before = [claim.prev_slot for claim in report.claims if claim.prev_slot in finding.slots]
+    slots = [slot for slot in (*before, *finding.slots) if slot is not None]
+    return [slot for slot in slots if 0 <= slot < report.num_slots][:1]

@@ -16,7 +16,9 @@ from kvaudit.errors import ConfigError
 from kvaudit.runner.audit import check_requests
 from kvaudit.runner.expectations import Expectations
 
-_NUMBER: Final = re.compile(r"[0-9]{1,18}")
+_SLOT: Final = re.compile(r"[0-9]{1,18}")
+# A plan may hold any position.
+_POSITION: Final = re.compile(r"-?[0-9]{1,18}")
 _ALL_STATES: Final = (None, *SequenceState)
 # Slots that an error message lists.
 _MAX_NAMED: Final = 8
@@ -34,12 +36,12 @@ def slot_meant(target: str, *, snapshot: Snapshot, expectations: Expectations) -
         ConfigError: the words are neither, there is no such request or position, several slots are
             meant, or the pool or the snapshot has no such slot.
     """
-    if _NUMBER.fullmatch(target):
+    if _SLOT.fullmatch(target):
         slot = int(target)
         _check_slot(slot, f"slot {slot}", snapshot=snapshot)
         return slot
     name, at, text = target.rpartition("@")
-    if not at or not _NUMBER.fullmatch(text):
+    if not at or not _POSITION.fullmatch(text):
         hint = "write a slot as 873, or a request and its position as tale@9"
         if target in expectations.request_ids():
             hint = f"add a position: {_positions_label(target, snapshot, expectations)}"
@@ -98,7 +100,8 @@ def _positions_label(name: str, snapshot: Snapshot, expectations: Expectations) 
     if not positions.size:
         return f"request {name!r} has KV nowhere in this pool"
     first, last = int(positions.min()), int(positions.max())
-    return f"it has KV at positions {first}-{last}: write {name}@{first}"
+    range_label = f"position {first}" if first == last else f"positions {first} to {last}"
+    return f"it has KV at {range_label}: write {name}@{first}"
 
 
 def _check_slot(slot: int, label: str, *, snapshot: Snapshot) -> None:
@@ -106,7 +109,8 @@ def _check_slot(slot: int, label: str, *, snapshot: Snapshot) -> None:
     if not 0 <= slot < snapshot.num_slots:
         raise ConfigError(
             f"{label} is outside the pool, which has slots 0-{snapshot.num_slots - 1}",
-            hint="slots are numbered as the engine does: page x page_size + offset",
+            hint="a slot's number is page x page_size + offset; of a request with such a slot "
+            "kvaudit verify says more (KV102)",
         )
     if snapshot.rows_of(np.array([slot], dtype=np.int64))[0] < 0:
         hint = "the snapshot has no slot at all"

@@ -69,6 +69,7 @@ class SlotCase:
             path=snapshot.path,
             key=snapshot.key,
             page_size=snapshot.page_size,
+            num_slots=snapshot.num_slots,
             slot=self.slot,
             is_reserved=self.slot in snapshot.reserved_slots,
             has_expectations=bool(self.sources),

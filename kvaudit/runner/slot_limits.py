@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from kvaudit.core.dataset import AuditedPool
 from kvaudit.core.slot_facts import ColumnDigests, SlotRecord
 from kvaudit.core.slot_readers import SlotClaim
 from kvaudit.core.snapshot import DigestGrain, DumpMoment
+
+# Columns that a sentence lists.
+_MAX_NAMED: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -81,6 +85,9 @@ class SlotLimits:
             yield "no column is stamped: nothing says whether the slot's KV changed"
         elif unstamped:
             yield f"{len(unstamped)} of {len(self.columns)} columns are not stamped"
+        lacking = self._lacking_sources()
+        if lacking:
+            yield f"a combined hash cannot be recomputed: the file lacks {', '.join(lacking)}"
         if any(column.solved is not None for column in self.columns):
             yield "a combined hash is wrong, and does not say which of its columns changed"
         absent = sum(column.held is None for column in self.columns)
@@ -91,6 +98,16 @@ class SlotLimits:
         if self.pool.snapshot.digest_grain is DigestGrain.PAGE:
             page = self.slot // self.pool.snapshot.page_size
             yield f"digests are of pages: what differs is somewhere in page {page}"
+
+    def _lacking_sources(self) -> list[str]:
+        """The columns that a combined hash covers and the file has not what it needs of."""
+        snapshot = self.pool.snapshot
+        if snapshot.real_kv_hash_mode is RealKvHashMode.NONE or not self.records:
+            return []
+        held = {column.name for column in self.columns if column.held is not None}
+        if snapshot.real_kv_hash_mode is RealKvHashMode.PARTIAL:
+            held.intersection_update(snapshot.kv)
+        return [name for name in snapshot.stamped_columns if name not in held][:_MAX_NAMED]
 
     def _combined_columns(self) -> set[str]:
         """The columns that a record's combined hash speaks of together."""

@@ -78,6 +78,7 @@ DAMAGED = BlameReport(
     inputs=(reports.SNAPSHOT, reports.SEQUENCES),
     key=reports.KEY,
     page_size=16,
+    num_slots=8192,
     slot=4103,
     has_expectations=True,
     claims=[CLAIM],

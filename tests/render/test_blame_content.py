@@ -101,6 +101,17 @@ def test_words_and_columns_past_the_screen_are_counted_or_named() -> None:
     )
 
 
+def test_what_holds_the_same_need_not_say_that_it_was_stamped_so() -> None:
+    copy = ContentCopy(
+        slot=4, same_columns=("kv.k.0",), stamped_columns=("kv.k.0", "kv.v.0"), same_records=()
+    )
+    [_, line] = copy_lines(replace(DAMAGED, copies=[copy], num_copies=1))
+    assert line.plain.endswith(
+        "holds the same in 1 of 4 columns (kv.k.0); "
+        "was stamped with what this slot holds in 1 of 4 columns (kv.v.0)"
+    )
+
+
 def test_many_copies_are_counted_and_each_says_what_it_shares() -> None:
     copies = [ContentCopy(slot=n, stamped_columns=("kv.k.0", "kv.k.1")) for n in range(16)]
     lines = [line.plain for line in copy_lines(replace(DAMAGED, copies=copies, num_copies=1200))]

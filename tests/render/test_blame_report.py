@@ -81,6 +81,21 @@ def test_what_follows_from_another_slot_leads_there() -> None:
     assert _section(report, "next") == ["  kvaudit blame F 4090", "  kvaudit explain KV203"]
 
 
+def test_a_slot_before_is_asked_for_by_its_number_and_none_outside_the_pool() -> None:
+    wild = finding("KV102", "slot-out-of-range", slots=(-5, 4102, 9000))
+    related = [RelatedFinding(relation=Relation.BEFORE, finding=wild)]
+    report = replace(DAMAGED, findings=related, copies=[])
+    assert _section(report, "next")[0] == "  kvaudit blame F 4102"
+    outside = replace(CLAIM, prev_slot=9000)
+    lost = replace(
+        report,
+        claims=[outside],
+        findings=[replace(related[0], finding=replace(wild, slots=(-5, 9000)))],
+    )
+    assert _section(lost, "next") == ["  kvaudit explain KV102"]
+    assert "behind slot 9000 (outside the pool)" in _text(lost)
+
+
 def test_a_sound_slot_of_a_tainted_request_leads_to_what_taints_it() -> None:
     related = [RelatedFinding(relation=Relation.TAINTS, finding=WRITER)]
     report = replace(DAMAGED, violations=[], findings=related)
@@ -101,6 +116,7 @@ def test_a_slot_of_which_little_is_known_has_short_sections() -> None:
         path="a",
         key=DAMAGED.key,
         page_size=16,
+        num_slots=16,
         slot=5,
         has_expectations=False,
         backend=DAMAGED.backend,

@@ -53,7 +53,7 @@ def test_a_sequence_in_flight_has_slots_too() -> None:
     assert _meant("A@1", world) == 5
 
 
-@pytest.mark.parametrize("target", ["", "A@", "@", "A@x", "-1", "½", "7 ", "1" * 30, "A@-1"])
+@pytest.mark.parametrize("target", ["", "A@", "@", "A@x", "-1", "½", "7 ", "1" * 30, "A@--1"])
 def test_other_words_are_refused_with_the_way_to_write_them(target: str) -> None:
     message, hint = _refused(target, fixture_f())
     assert message == f"{target!r} is neither a slot nor REQUEST@POS"
@@ -63,7 +63,7 @@ def test_other_words_are_refused_with_the_way_to_write_them(target: str) -> None
 def test_a_request_without_a_position_is_told_its_positions() -> None:
     message, hint = _refused("A", fixture_f())
     assert message.startswith("'A' is neither")
-    assert hint == "add a position: it has KV at positions 0-3: write A@0"
+    assert hint == "add a position: it has KV at positions 0 to 3: write A@0"
 
 
 def test_a_request_that_nobody_names_is_refused_with_those_that_there_are() -> None:
@@ -79,7 +79,7 @@ def test_a_position_past_kv_len_is_refused_with_the_range_that_exists() -> None:
     world = build().request("A", tokens=[1, 2, 3, 4], slots=[2, 3, 4, 5], kv_len=2).done()
     assert _refused("A@2", world) == (
         "request 'A' has no KV at position 2",
-        "it has KV at positions 0-1: write A@0",
+        "it has KV at positions 0 to 1: write A@0",
     )
 
 
@@ -87,7 +87,18 @@ def test_a_position_before_the_window_is_refused() -> None:
     world = fixture_f()
     message, hint = _refused("A@1", world, snapshot=world.snapshot(window=2))
     assert message == "request 'A' has no KV at position 1"
-    assert hint == "it has KV at positions 2-3: write A@2"
+    assert hint == "it has KV at positions 2 to 3: write A@2"
+
+
+def test_a_plan_may_hold_any_position() -> None:
+    world = fixture_f()
+    pool = AuditedPool(snapshot=world.snapshot(position_offset=4), plans=(world.plan(),))
+    assert _meant("A@-4", Dataset(pools=[pool])) == 2
+
+
+def test_one_position_is_no_range() -> None:
+    world = build().request("A", tokens=[1], slots=[2]).done()
+    assert _refused("A@1", world)[1] == "it has KV at position 0: write A@0"
 
 
 def test_a_request_without_any_kv_is_refused() -> None:
@@ -109,7 +120,8 @@ def test_a_slot_outside_the_pool_is_refused() -> None:
     assert "page x page_size" in hint
     world = fixture_f()
     world.requests[0].slots[2] = 400
-    message, _ = _refused("A@2", world)
+    message, hint = _refused("A@2", world)
+    assert "KV102" in hint
     assert message.startswith("slot 400, which request 'A' has at position 2, is outside the pool")
 
 

@@ -66,6 +66,17 @@ def test_a_wrong_combined_hash_does_not_say_which_column_changed() -> None:
     )
 
 
+def test_a_combined_hash_of_which_a_column_lacks_is_not_recomputed() -> None:
+    world = fixture_f(mode=RealKvHashMode.ALL, stamped_columns=F_STAMPS)
+    snapshot = world.snapshot()
+    kv = {name: column for name, column in snapshot.kv.items() if name != "kv.k.1"}
+    lacking = "a combined hash cannot be recomputed: the file lacks kv.k.1"
+    assert lacking in blamed(world.dataset(snapshot=replace(snapshot, kv=kv)), 7).not_compared
+    partial = fixture_f(mode=RealKvHashMode.PARTIAL)
+    digests = partial.dataset(snapshot=partial.snapshot(digests_only=True))
+    assert lacking.replace("k.1", "k.0") in blamed(digests, 7).not_compared
+
+
 def test_digests_of_slots_and_of_pages_tell_less() -> None:
     world = fixture_f(stamps=F_STAMPS, canary=())
     snapshot = world.snapshot(digests_only=True)
