@@ -93,8 +93,10 @@ class SlotLimits:
         absent = sum(column.held is None for column in self.columns)
         if absent:
             yield f"{absent} stamped columns have neither bytes nor digests in the file"
-        if not self.pool.snapshot.kv and self.pool.snapshot.digests:
-            yield "the dump has digests alone: there are no bytes to look at"
+        digests = sum(c.recomputed is None and c.dumped is not None for c in self.columns)
+        if digests:
+            which = "the dump has" if digests == len(self.columns) else f"{digests} columns have"
+            yield f"{which} digests alone: there are no bytes to look at"
         if self.pool.snapshot.digest_grain is DigestGrain.PAGE:
             page = self.slot // self.pool.snapshot.page_size
             yield f"digests are of pages: what differs is somewhere in page {page}"

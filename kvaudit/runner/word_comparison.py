@@ -100,20 +100,15 @@ class WordComparison:
             words=_differences(words, other, at),
         )
 
-    def _of_digests(self, name: str, *, held: int, written: int) -> ByteComparison:
-        """Two digests give the last word without any bytes, if it alone changed."""
+    def _of_digests(self, name: str, *, held: int, written: int) -> ByteComparison | None:
+        """What two digests tell without any bytes: the last word, if it alone changed; mostly None."""
         last, was = unmixed(np.array([held, written], dtype=np.uint64)).tolist()
         flipped = (last ^ was).bit_count()
-        says = "the dump has its digest alone: no words to compare"
-        if self.snapshot.digest_grain is DigestGrain.SLOT and flipped <= _MAX_FLIPPED_BITS:
-            says = (
-                f"the dump has its digest alone, which is that of {flipped} flipped "
-                f"{'bit' if flipped == 1 else 'bits'} in the last word"
-            )
-        slot = self._sources.get(name)
-        if slot is not None:
-            says += f"; {self._label(slot)} holds what was stamped here"
-        return ByteComparison(column=name, other_slot=slot, says=says)
+        if self.snapshot.digest_grain is not DigestGrain.SLOT or flipped > _MAX_FLIPPED_BITS:
+            return None
+        bits = "1 bit" if flipped == 1 else f"{flipped} bits"
+        says = f"by the digest, {bits} of the last word turned over, if all other words are right"
+        return ByteComparison(column=name, other_slot=None, says=says)
 
     def _label(self, slot: int) -> str:
         return slot_label(slot, self.snapshot.page_size)
