@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.constants import NO_EXPECTED_TOKEN, RECORD_POSITION, RECORD_TOKEN
-from kvaudit.core.claims import NO_ROW, Claims
+from kvaudit.core.claims import NO_ROW, UNREACHABLE_ROW, Claims
+from kvaudit.core.value_index import ValueIndex
 
 # What a look-up gives where there is no such claim.
 NO_CLAIM = -1
@@ -39,6 +40,16 @@ class ClaimWalk:
     @cached_property
     def _heads(self) -> NDArray[np.int64]:
         return np.flatnonzero((self.claims.prev_rows == NO_ROW) & (self.claims.rows >= 0))
+
+    @cached_property
+    def _cut_off(self) -> NDArray[np.int64]:
+        """Where a sequence begins with what is left of it, whose predecessor it let go of."""
+        unreachable = self.claims.prev_rows == UNREACHABLE_ROW
+        return np.flatnonzero(unreachable & (self.claims.rows >= 0))
+
+    @cached_property
+    def _cut_off_at(self) -> ValueIndex:
+        return ValueIndex(self.claims.positions[self._cut_off].view(np.uint64))
 
     def fits(self, claim: int, row: int) -> bool:
         """Whether a row's record has the position of a claim, and its token if that is known."""
@@ -73,6 +84,19 @@ class ClaimWalk:
         for other in self.claims.after_rows(np.array([prev_row])).tolist():
             if self.fits(other, row):
                 return int(self.claims.rows[other])
+        return NO_ROW
+
+    def cut_off_for(self, row: int, *, rank: Callable[[int], int]) -> int:
+        """The row where what is left of a sequence begins with what a row holds; NO_ROW without any.
+
+        Args:
+            row: a row whose record is no chain's head.
+            rank: as in `head_for`; only a row that has not its own content (0) can have lost this.
+        """
+        places = self._cut_off_at.where(self.records[row : row + 1, RECORD_POSITION])
+        for claim in self._cut_off[places].tolist():
+            if self.fits(claim, row) and not rank(int(self.claims.rows[claim])):
+                return int(self.claims.rows[claim])
         return NO_ROW
 
     def head_for(self, row: int, *, rank: Callable[[int], int]) -> int:

@@ -30,8 +30,8 @@ class ContentHomes:
 
     The home of a suspect is where its own sequence has the position that it stores, if it is
     chained to what that sequence has before; else the slot behind the home of any record that it is
-    chained to; else where an equal record stands. What is chained to a misplaced record is
-    misplaced with it, whether or not it failed.
+    chained to; else where what is left of a sequence begins with it; else where an equal record
+    stands. What is chained to a misplaced record is misplaced with it, whether or not it failed.
 
     Fields:
         claims: what the expectations say.
@@ -83,6 +83,13 @@ class ContentHomes:
     def first_claims(self) -> NDArray[np.int64]:
         """The first claim on each row, shape [num_rows], int64; -1 where nobody claims it."""
         return self._walk.first_claims
+
+    def could_be_of(self, row: int, other: int) -> bool:
+        """Whether a suspect has what another row lacks, and nothing proves it to be of a third."""
+        claim = int(self.first_claims[other])
+        home = self._followed.get(row, NO_ROW)
+        is_open = row in self._failed and other in self._failed and home not in self._failed
+        return is_open and claim >= 0 and self._walk.fits(claim, row)
 
     @cached_property
     def _walk(self) -> ClaimWalk:
@@ -139,6 +146,7 @@ class ContentHomes:
         else:
             prev_rows = self._chained_to[row]
             places = [own, *(self._walk.behind(self._homes.get(q, q), row) for q in prev_rows)]
+            places.append(self._walk.cut_off_for(row, rank=self._has_its_own))
         places = sorted((place for place in places if place != NO_ROW), key=self._has_its_own)
         if not places or places[0] not in self._failed:
             places.insert(0, self._behind_a_lost_record(row))
@@ -226,6 +234,8 @@ class ContentHomes:
             home = NO_ROW if home == NO_ROW else self._walk.behind(home, next_row)
             if home == next_row:
                 return
+            if home == NO_ROW:
+                home = self._walk.cut_off_for(next_row, rank=self._has_its_own)
             if home == NO_ROW:
                 self._adrift[next_row] = root
             else:

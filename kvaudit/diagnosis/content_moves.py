@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -13,6 +13,7 @@ from kvaudit.core.claims import NO_ROW
 from kvaudit.core.sequences import SequenceState
 from kvaudit.core.snapshot import Snapshot
 from kvaudit.diagnosis.content_homes import ContentHomes
+from kvaudit.diagnosis.exchanged_pages import exchanged_pages, homes_by_page
 
 
 class Move(Enum):
@@ -49,7 +50,7 @@ class MovedContent:
 
 def moved_content(homes: ContentHomes, snapshot: Snapshot) -> list[MovedContent]:
     """The misplaced records of one column, in groups."""
-    home_of = homes.by_row
+    home_of = homes_by_page(homes, snapshot)
     if not home_of:
         return []
     claims, first = homes.claims, homes.first_claims
@@ -61,7 +62,7 @@ def moved_content(homes: ContentHomes, snapshot: Snapshot) -> list[MovedContent]
     positions = np.append(claims.positions, 0)
     own, theirs = numbers[first[rows]], numbers[first[targets]]
     shifts = np.where(theirs == NO_ROW, 0, positions[first[rows]] - positions[first[targets]])
-    pages, live = _exchanged_pages(homes, snapshot), _live_rows(homes, targets)
+    pages, live = exchanged_pages(homes, home_of, snapshot), _live_rows(homes, targets)
     groups: dict[tuple[Move, Hashable], list[int]] = {}
     for member, row in enumerate(rows.tolist()):
         key: tuple[Move, Hashable]
@@ -104,66 +105,3 @@ def _live_rows(homes: ContentHomes, rows: NDArray[np.int64]) -> set[int]:
         for row, state in zip(claims.rows[members].tolist(), states, strict=True)
         if state is not SequenceState.FINISHED
     }
-
-
-def _cycle_rows(homes: Mapping[int, int]) -> set[int]:
-    """The rows that come back to themselves by going from home to home."""
-    in_cycle: set[int] = set()
-    seen: set[int] = set()
-    for start in homes:
-        path: dict[int, None] = {}
-        row = start
-        while row in homes and row not in seen:
-            seen.add(row)
-            path[row] = None
-            row = homes[row]
-        if row in path:
-            walked = list(path)
-            in_cycle.update(walked[walked.index(row) :])
-    return in_cycle
-
-
-def _exchanged_pages(homes: ContentHomes, snapshot: Snapshot) -> dict[int, int]:
-    """The rows on pages that changed places whole, each with a number for its set of pages.
-
-    Pages did so if records went round among them, each to its own place on the page, and no sound
-    record stayed behind.
-    """
-    home_of, page_size = homes.by_row, snapshot.page_size
-    rows = np.array(sorted(_cycle_rows(home_of)), dtype=np.int64)
-    targets = np.array([home_of[row] for row in rows.tolist()], dtype=np.int64)
-    slots, target_slots = snapshot.slots[rows], snapshot.slots[targets]
-    pages = (slots // page_size).tolist()
-    joined: dict[int, int] = {}
-
-    def set_of(page: int) -> int:
-        while joined.setdefault(page, page) != page:
-            page = joined[page]
-        return page
-
-    for one, other in zip(pages, (target_slots // page_size).tolist(), strict=True):
-        joined[set_of(one)] = set_of(other)
-    askew = slots[slots % page_size != target_slots % page_size] // page_size
-    broken = {set_of(page) for page in askew.tolist()}
-    broken |= {set_of(page) for page in _pages_with_sound_rows(homes, snapshot, list(joined))}
-    return {
-        row: set_of(page)
-        for row, page in zip(rows.tolist(), pages, strict=True)
-        if set_of(page) not in broken
-    }
-
-
-def _pages_with_sound_rows(homes: ContentHomes, snapshot: Snapshot, pages: list[int]) -> list[int]:
-    """Those of the pages on which a claimed record stands where it belongs."""
-    page_size = snapshot.page_size
-    first_slots = np.array(pages, dtype=np.int64)[:, None] * page_size
-    rows = snapshot.rows_of((first_slots + np.arange(page_size)).ravel())
-    rows = rows[rows >= 0]
-    # Equal records do not tell whether they stayed: two requests may begin with one prompt.
-    _, inverse, counts = np.unique(homes.slot_hashes[rows], return_inverse=True, return_counts=True)
-    sound = (homes.first_claims[rows] >= 0) & (counts[inverse] == 1)
-    sound &= ~np.isin(rows, homes.failed_rows)
-    moved = np.fromiter((*homes.by_row, *homes.adrift), np.int64)
-    sound &= ~np.isin(rows, moved)
-    found: list[int] = (snapshot.slots[rows[sound]] // page_size).tolist()
-    return found

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kvaudit.core.fail_reason import RECORD_REASONS
 from kvaudit.core.severity import Severity
-from kvaudit.core.value_index import ValueIndex
 from kvaudit.diagnosis.content_moves import Move, MovedContent
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.failures import Failures
@@ -21,23 +19,18 @@ RULE = Rule(id="KV205", name="page-permutation", severity=Severity.ERROR)
 def explain(failures: Failures) -> list[Explanation]:
     """Pages whose records are each other's: all of it is there, and went round among them.
 
-    A page that is not filled to its end has rubbish of the other behind it: that counts with it.
+    A page that is not filled to its end has rubbish of the other behind it, or what was written
+    since: that counts with it.
     """
-    explanations = []
-    for view in failures.views:
-        groups = [moved for moved in view.moved if moved.move is Move.PAGES]
-        if groups:
-            rows = view.rows.rows[view.with_open(RECORD_REASONS)]
-            rows = np.unique(rows[rows >= 0])
-            pages = view.evidence.snapshot.slots[rows] // view.evidence.snapshot.page_size
-            of_page = ValueIndex(pages)
-            explanations += [_explanation(view, moved, rows, of_page=of_page) for moved in groups]
-    return explanations
+    return [
+        _explanation(view, moved)
+        for view in failures.views
+        for moved in view.moved
+        if moved.move is Move.PAGES
+    ]
 
 
-def _explanation(
-    view: RecordView, moved: MovedContent, open_rows: NDArray[np.int64], *, of_page: ValueIndex
-) -> Explanation:
+def _explanation(view: RecordView, moved: MovedContent) -> Explanation:
     snapshot = view.evidence.snapshot
     pages = (snapshot.slots[moved.rows] // snapshot.page_size).tolist()
     homes = (snapshot.slots[moved.homes] // snapshot.page_size).tolist()
@@ -54,5 +47,18 @@ def _explanation(
     explanation = misplaced_explanation(
         RULE, view, moved, summary=summary, facts={"num_pages": len(belongs), "pages": held}
     )
-    on_pages = open_rows[of_page.where(np.array(pages))]
-    return explanation.with_rows(view.on_rows(on_pages), roots=on_pages)
+    rows = _claimed_rows(view, list(belongs))
+    return explanation.with_rows(view.on_rows(rows), roots=rows)
+
+
+def _claimed_rows(view: RecordView, pages: list[int]) -> NDArray[np.int64]:
+    """The rows of pages that anybody claims, shape [n], int64, ascending: none is as it should be.
+
+    Those without a record are not judged, but what is chained to them fails.
+    """
+    snapshot = view.evidence.snapshot
+    first_slots = np.array(pages, dtype=np.int64)[:, None] * snapshot.page_size
+    rows = snapshot.rows_of((first_slots + np.arange(snapshot.page_size)).ravel())
+    rows = np.unique(rows[rows >= 0])
+    claimed: NDArray[np.int64] = rows[view.homes.first_claims[rows] >= 0]
+    return claimed

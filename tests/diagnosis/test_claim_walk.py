@@ -56,3 +56,14 @@ def test_a_head_that_lacks_its_content_comes_first_and_then_the_own_one() -> Non
     assert walk.head_for(6, rank=lambda _: 2) == NO_ROW
     assert _walk(world).head_for(6, rank=lambda _: 2) == 6
     assert np.array_equal(walk.records, world.records["k.tail"])
+
+
+def test_what_is_left_of_a_sequence_begins_with_what_a_row_holds() -> None:
+    world = fixture_f()
+    for request in world.requests:
+        request.start_position, request.slots = 2, request.slots[2:]
+    walk = _walk(world)
+    assert walk.cut_off_for(4, rank=lambda _: 0) == 4
+    assert walk.cut_off_for(4, rank=lambda _: 1) == NO_ROW
+    assert walk.cut_off_for(5, rank=lambda _: 0) == NO_ROW
+    assert _walk(world, tokens=False).cut_off_for(8, rank=lambda row: int(row == 8)) == 4

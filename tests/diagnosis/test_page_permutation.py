@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
+import numpy as np
 import pytest
 
-from kvaudit.constants import RealKvHashMode
+from kvaudit.constants import NO_STEP, RealKvHashMode
+from kvaudit.core.sequences import SequenceState
 from tests.helpers import corruptions
 from tests.helpers.diagnosing import finding_of, findings_of, report_of
 from tests.helpers.long_pools import PAGE_SIZES, long_pool, page_of, slots_of_pages
-from tests.helpers.worlds import build, fixture_f
+from tests.helpers.worlds import World, build, fixture_f
 
 TOKENS = pytest.mark.parametrize("tokens", [False, True], ids=["default", "token"])
 EVERY_SIZE = pytest.mark.parametrize("page_size", PAGE_SIZES)
@@ -108,3 +112,56 @@ def test_a_pool_that_uses_slot_0_is_numbered_as_the_engine_does() -> None:
     corruptions.swap_pages(world, 0, 2)
     finding = finding_of(world, tokens=False)
     assert (finding.rule, finding.slots) == ("KV205", [0, 1, 4, 5])
+
+
+def _twins(*, window: int = 0, state: SequenceState | None = None) -> World:
+    """Two requests with one prompt, each computed by itself; without the first slots of a window."""
+    builder = build(page_size=4, num_slots=64)
+    builder.request("A", tokens=range(11, 29), slots=range(4, 22))
+    builder.request("B", tokens=range(11, 29), slots=range(24, 42), state=state)
+    world = builder.done()
+    for request in world.requests:
+        request.start_position, request.slots = window, request.slots[window:]
+    return world
+
+
+@TOKENS
+@pytest.mark.parametrize("window", [0, 2], ids=["whole", "window"])
+@pytest.mark.parametrize("state", [None, SequenceState.FINISHED], ids=["live", "finished"])
+@pytest.mark.parametrize(
+    "pages", [*combinations(range(1, 5), 2), (2, 5), (4, 5), (1, 7), (2, 10), (5, 8)]
+)
+def test_content_that_stands_elsewhere_as_well_is_no_home_of_a_page(
+    pages: tuple[int, int], state: SequenceState | None, window: int, *, tokens: bool
+) -> None:
+    world = _twins(window=window, state=state)
+    corruptions.swap_pages(world, *pages)
+    finding = finding_of(world, tokens=tokens)
+    assert finding.rule == "KV205"
+    claimed = {slot for request in world.requests for slot in request.slots}
+    assert finding.slots == [slot for slot in slots_of_pages(world, list(pages)) if slot in claimed]
+
+
+@TOKENS
+@pytest.mark.parametrize("num_new", [0, 1, 4])
+def test_what_a_request_wrote_after_its_pages_changed_places_belongs_to_it(
+    num_new: int, *, tokens: bool
+) -> None:
+    world = build(page_size=8, num_slots=64).request("A", tokens=range(11, 31), slots=range(8, 28))
+    world = world.request("B", tokens=range(51, 71), slots=range(32, 52)).done()
+    new_tokens = range(31, 31 + num_new)
+    corruptions.exchange_table_pages(world, "A", 1, 2, new_tokens=new_tokens)
+    finding = finding_of(world, tokens=tokens)
+    assert (finding.rule, finding.request_ids) == ("KV205", ["A"])
+    assert set(world.request_of("A").slots[8:]) == set(finding.slots)
+
+
+def test_the_page_behind_one_whose_end_was_never_stamped_follows_from_it() -> None:
+    world = build(page_size=8, num_slots=64).request("A", tokens=range(11, 38), slots=range(8, 35))
+    world = world.done()
+    corruptions.exchange_table_pages(world, "A", 1, 3)
+    stamped_step = np.where(world.records["k.tail"].any(axis=1), 0, NO_STEP)
+    world.evidence["stamped_step"] = stamped_step
+    finding = finding_of(world)
+    assert (finding.rule, finding.request_ids) == ("KV205", ["A"])
+    assert set(finding.slots).isdisjoint(world.request_of("A").slots[16:24])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -188,3 +188,28 @@ def rechain(world: World, request_id: str) -> None:
             for slot in slots:
                 records[slot, PREV_HASH] = running
                 running = link(running, int(records[slot, TOKEN]), int(records[slot, POSITION]))
+
+
+def exchange_table_pages(
+    world: World, request_id: str, one: int, other: int, *, new_tokens: Sequence[int] = ()
+) -> None:
+    """Two entries of a block table changed places, and the request went on to write."""
+    request, size = world.request_of(request_id), world.page_size
+    table = [slot // size for slot in request.slots[::size]]
+    table[one], table[other] = table[other], table[one]
+    first_new = len(request.slots)
+    request.tokens = [*request.tokens[:first_new], *new_tokens]
+    request.kv_len = first_new + len(new_tokens)
+    with _changing(world):
+        request.slots = [
+            table[position // size] * size + position % size for position in range(request.kv_len)
+        ]
+        for position in range(first_new, request.kv_len):
+            token = new_tokens[position - first_new]
+            before, slot = request.slots[position - 1 : position + 1]
+            for name, data in world.kv.items():
+                data[slot] = content(name, token, position, data.shape[1])
+            record = next(iter(world.records.values()))[before]
+            prev_hash = link(int(record[PREV_HASH]), int(record[TOKEN]), int(record[POSITION]))
+            world.stamp_record(slot, token=token, position=position, prev_hash=prev_hash)
+            world.stamp_digests(slot)
