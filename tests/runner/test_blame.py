@@ -17,9 +17,11 @@ from kvaudit.core.violation import Violation
 from kvaudit.errors import ConfigError, FileCorrupt, InputError, SelfCheckFailed
 from kvaudit.render.blame_report import blame_lines
 from kvaudit.runner import self_check
+from kvaudit.runner.inject import FAULT_CLASSES, FaultClass, inject
 from tests.helpers import corruptions
 from tests.helpers.blaming import alone, blamed, by_plan
 from tests.helpers.diagnosing import report_of
+from tests.helpers.injecting import pool_for
 from tests.helpers.stamped_pools import F_STAMPS
 from tests.helpers.worlds import World, fixture_f
 
@@ -177,3 +179,17 @@ def _comparable(rows: Sequence[Violation], kind: str) -> list[dict[str, Any]]:
     """Rows as JSON values; the entries of chains are numbered among those that are judged."""
     found = [row.to_dict() for row in rows]
     return [{**row, "entry": None} if kind == "alone" else row for row in found]
+
+
+# These pools have no side buffer.
+SHOWN = [fault for fault in FAULT_CLASSES if fault.rule != "KV308"]
+
+
+@pytest.mark.parametrize("fault", SHOWN, ids=lambda fault: fault.name)
+def test_the_rule_of_an_injected_fault_is_named_at_its_slots(fault: FaultClass) -> None:
+    injection = inject(pool_for(fault.rule, 4), fault.name, seed=3)
+    pools = Dataset(pools=[injection.pool])
+    in_pool = [slot for slot in injection.slots if slot < injection.pool.snapshot.num_slots]
+    assert in_pool or fault.rule == "KV102"
+    for slot in in_pool[:2]:
+        assert fault.rule in [found.rule for found in blamed(pools, slot).related(Relation.NAMES)]
