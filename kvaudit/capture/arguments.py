@@ -17,6 +17,7 @@ _OWN_KEYS: Final = {field.name for field in (*fields(Snapshot), *fields(PoolKey)
     "kind",
     "format",
     "sequences",
+    "rope",
 }
 
 _Item_co = TypeVar("_Item_co", covariant=True)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from kvaudit.capture.arguments import check_choice, integer, schema_metadata, slot_ranges, text
 from kvaudit.capture.content import FIRST_LAYER, Content, Grain, check_content, columns_with_bytes
 from kvaudit.capture.layouts import KvTensors, Layers, slot_views
+from kvaudit.capture.rope_metadata import RopeSource, rope_metadata
 from kvaudit.capture.slot_view import GatheredColumn
 from kvaudit.capture.tables import IntegerLists, Integers, flat_sequences, live_slots, sequence_rows
 from kvaudit.core.kv_column import ArrayColumn, PageColumn, RowColumn
@@ -50,6 +51,7 @@ def dump(
     layers: Layers = "all",
     content: Content = "bytes",
     digest_grain: Grain = "slot",
+    rope: RopeSource | None = None,
     at: Literal["step_end", "mid_step", "unknown"] = "step_end",
     instance: str | None = None,
     group: str | None = None,
@@ -94,6 +96,9 @@ def dump(
             tensors are computed on their devices, which needs kvaudit's kernels, compiled once.
         digest_grain: "slot", or "page" for one hash of all live slots of a page together: smaller
             files, in which a page that differs is named and not its slot.
+        rope: how the model rotates K, for an audit of layer 0 without a stamp: the model's
+            configuration as `config.json` has it, such as `model.config.to_dict()`, or a
+            `kvaudit.core.rope.Rope`; None = not known, and positions stay open.
         at: when within the step this is; bytes of "mid_step" are never judged.
         instance: the engine process, such as "decode-0"; it and the next four pair files.
         group: "target", "draft", or the engine's cache group.
@@ -116,7 +121,7 @@ def dump(
     check_choice("pool_kind", pool_kind, tuple(PoolKind))
     page_size = integer(page_size, "page_size", at_least=1)
     reserved = slot_ranges(reserved_slots, "reserved_slots")
-    further = schema_metadata(metadata)
+    further = {**schema_metadata(metadata), **rope_metadata(rope)}
     key = PoolKey(
         instance=None if instance is None else text(instance, "instance"),
         group=None if group is None else text(group, "group"),

@@ -23,6 +23,7 @@ from kvaudit.capture.forward_row import ForwardRow, PoolTables, rows_by_pool, ta
 from kvaudit.capture.live_dump import LiveDump
 from kvaudit.capture.live_pool import LivePool
 from kvaudit.capture.pool_recorder import RecordedPool
+from kvaudit.capture.rope_metadata import RopeSource, rope_metadata
 from kvaudit.core.snapshot import PoolKey
 from kvaudit.errors import ConfigError
 
@@ -45,6 +46,7 @@ class LiveCanary:
         config: how they run.
         dumps: the folder of mode `dump`: each dump is a folder in it, such as `step-000120`.
         triggered: asked once a step in mode `dump`: whether to dump now.
+        rope: how the model rotates K, as in `capture.dump`.
         instance: the engine process, such as "decode-0".
         rank: the rank that owns the pools.
         metadata: further schema metadata of every file of a dump, such as {"model": ...}.
@@ -59,6 +61,7 @@ class LiveCanary:
         *,
         dumps: str | Path | None = None,
         triggered: Callable[[], bool] = never,
+        rope: RopeSource | None = None,
         instance: str | None = None,
         rank: int | None = None,
         metadata: Mapping[str, str] | None = None,
@@ -75,6 +78,7 @@ class LiveCanary:
         self._instance = None if instance is None else text(instance, "instance")
         self._rank = None if rank is None else integer(rank, "rank", at_least=0)
         self._metadata = schema_metadata(metadata)
+        self._rope = rope_metadata(rope)
         self._pools: dict[str, LivePool] = {}
         self._is_running = False
 
@@ -200,4 +204,5 @@ class LiveCanary:
             rank=self._rank,
             step=dump.request.step,
         )
-        dump.write(self._dumps, key=key, metadata={**self._metadata, "cause": dump.request.cause})
+        metadata = {**self._metadata, "cause": dump.request.cause}
+        dump.write(self._dumps, key=key, metadata=metadata, rope=self._rope)

@@ -69,8 +69,16 @@ class LiveDump:
     sequences: Sequence[SequenceRow]
     state: CanaryState
 
-    def write(self, directory: Path, *, key: PoolKey, metadata: Mapping[str, str]) -> None:
+    def write(
+        self, directory: Path, *, key: PoolKey, metadata: Mapping[str, str], rope: Mapping[str, str]
+    ) -> None:
         """Write snapshot, sequences and state into the folder of the step.
+
+        Args:
+            directory: where that folder goes.
+            key: the pairing key of all three.
+            metadata: further schema metadata of snapshot and state.
+            rope: that of the snapshot alone, from `rope_metadata`.
 
         Raises:
             FileUnwritable: a file or its folder cannot be written.
@@ -80,9 +88,10 @@ class LiveDump:
         from kvaudit.formats.state_writer import write_state
 
         stem = directory / f"step-{self.request.step:06}" / file_stem(key)
+        of_snapshot = {**metadata, **rope, "sequences": sequences_path(stem).name}
         write_pair(
             stem,
-            snapshot=self._snapshot(key, {**metadata, "sequences": sequences_path(stem).name}),
+            snapshot=self._snapshot(key, of_snapshot),
             sequences=flat_sequences(self.sequences, key),
         )
         write_state(f"{stem}.state.arrow", replace(self.state, key=key), metadata=metadata)

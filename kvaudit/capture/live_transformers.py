@@ -79,6 +79,7 @@ def watch(
         config,
         dumps=dumps,
         triggered=triggered,
+        rope=model.config.to_dict(),
         instance=instance,
         rank=rank,
         metadata={**engine, **(metadata or {})},

@@ -39,6 +39,7 @@ from kvaudit.capture.forward_row import (
 )
 from kvaudit.capture.pool_dump import PoolDump
 from kvaudit.capture.pool_recorder import NOWHERE, PoolRecorder, RecordedPool
+from kvaudit.capture.rope_metadata import RopeSource, rope_metadata
 from kvaudit.capture.run_trace import RunTrace
 from kvaudit.core.snapshot import DumpMoment, PoolKey
 from kvaudit.errors import ConfigError
@@ -55,6 +56,7 @@ class Recorder:
     Args:
         content: "bytes", "digests" for one 64-bit hash a layer, half and slot, or "digests+layer0",
             as in `dump`.
+        rope: how the model rotates K, as in `dump`.
         instance: the engine process, such as "decode-0".
         rank: the rank that owns the pools.
         metadata: further schema metadata of every file, such as {"engine": ..., "model": ...}.
@@ -67,6 +69,7 @@ class Recorder:
         self,
         *,
         content: Content = "bytes",
+        rope: RopeSource | None = None,
         instance: str | None = None,
         rank: int | None = None,
         metadata: Mapping[str, str] | None = None,
@@ -76,6 +79,7 @@ class Recorder:
         self._instance = None if instance is None else text(instance, "instance")
         self._rank = None if rank is None else integer(rank, "rank", at_least=0)
         self._metadata = schema_metadata(metadata)
+        self._rope = rope_metadata(rope)
         self._lock = threading.RLock()
         self._pools: dict[str, tuple[RecordedPool, PoolRecorder]] = {}
         self._step = 0
@@ -348,7 +352,7 @@ class Recorder:
     ) -> tuple[Path, Path]:
         dumped = pool_dump.by_page() if digest_grain == "page" else pool_dump
         stem = Path(directory) / file_stem(dumped.snapshot.key)
-        metadata = {**self._metadata, "sequences": sequences_path(stem).name}
+        metadata = {**self._metadata, **self._rope, "sequences": sequences_path(stem).name}
         return write_pair(
             stem,
             snapshot=replace(dumped.snapshot, metadata=metadata),

@@ -67,7 +67,11 @@ def record(
 
     engine = {"engine": f"transformers {transformers.__version__}"}
     recorder = Recorder(
-        content=content, instance=instance, rank=rank, metadata={**engine, **(metadata or {})}
+        content=content,
+        rope=model.config.to_dict(),
+        instance=instance,
+        rank=rank,
+        metadata={**engine, **(metadata or {})},
     )
     recording = _Recording(recorder, on_step=on_step, trace=trace, digests_every=digests_every)
     recording.engine.hook_model(model)
