@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
@@ -82,13 +83,16 @@ def moved_bytes(view: ByteView) -> list[MovedBytes]:
 def _homes(view: ByteView) -> dict[int, int]:
     """For each open row the row whose stamp its bytes fit, one that lost its own bytes first.
 
-    A slot's bytes move together: the first hash in which a row differs is asked.
+    A slot's bytes move together: the hash of the last layer is asked in which a row differs, and
+    those of all others have to agree. In the first layer KV is of a token and its position alone,
+    so that its rows are equal in sequences that have nothing to do with each other.
     """
+    channels = view.channels()
+    columns = [each for each in channels if each.is_column and column_layer(each.name) is not None]
+    combined = [each for each in channels if not each.is_column]
     found: dict[int, int] = {}
     asked = np.empty(0, dtype=np.int64)
-    for channel in view.channels():
-        if channel.is_column and column_layer(channel.name) is None:
-            continue
+    for channel in (*reversed(columns), *combined):
         members = np.flatnonzero((channel.held != 0) & ~np.isin(channel.rows, asked))
         rows, homes = channel.rows[members], _homes_in(channel, channel.held[members])
         known = homes != NO_ROW
@@ -96,6 +100,21 @@ def _homes(view: ByteView) -> dict[int, int]:
         known &= view.evidence.names_slot(view.evidence.snapshot.slots[homes])
         found |= dict(zip(rows[known].tolist(), homes[known].tolist(), strict=True))
         asked = np.union1d(asked, rows)
+    for row in _disagreeing(columns, found):
+        del found[row]
+    return found
+
+
+def _disagreeing(columns: Sequence[Channel], home_of: Mapping[int, int]) -> set[int]:
+    """The rows that hold something else in a column than what was stamped at their home."""
+    rows, homes = np.array([*home_of.items()], dtype=np.int64).reshape(-1, 2).T
+    order = np.argsort(rows)
+    rows, homes = rows[order], homes[order]
+    found: set[int] = set()
+    for channel in columns:
+        _, here, members = np.intersect1d(rows, channel.rows, return_indices=True)
+        differs = channel.written[homes[here]] != channel.held[members]
+        found.update(rows[here[differs]].tolist())
     return found
 
 

@@ -65,3 +65,20 @@ def test_content_that_is_nowhere_else_has_not_moved() -> None:
     world = fixture_f(stamps=F_STAMPS)
     corruptions.overwrite_bytes(world, 7)
     assert not _moved(world)
+
+
+def test_the_first_layer_alone_proves_no_home() -> None:
+    """There the bytes are of a token and its position, whatever came before."""
+    world = _three(None)
+    for name, data in world.kv.items():
+        data[3] = data[7] if name.endswith(".0") else data[3] ^ 1
+    assert not _moved(world)
+
+
+def test_every_layer_that_differs_has_to_agree() -> None:
+    world = _three(None)
+    for data in world.kv.values():
+        data[3] = data[7]
+    assert [moved.homes.tolist() for moved in _moved(world)] == [[7]]
+    world.kv["kv.v.0"][3] ^= 1
+    assert not _moved(world)
