@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,13 +18,14 @@ if TYPE_CHECKING:
     from kvaudit.bench.options import BenchOptions
     from kvaudit.core.bench_report import BenchReport
     from kvaudit.core.blame_report import BlameReport
-    from kvaudit.core.dataset import AuditedPool, Dataset
+    from kvaudit.core.comparison import CompareOptions
+    from kvaudit.core.dataset import Dataset
     from kvaudit.core.layout import SlotRanges
     from kvaudit.core.recorded_run import RecordedRun
     from kvaudit.core.report import Report
     from kvaudit.runner.inject import Injection
 
-__all__ = ["audit", "bench", "blame", "inject", "open", "open_run", "replay", "stamp"]
+__all__ = ["audit", "bench", "blame", "compare", "inject", "open", "open_run", "replay", "stamp"]
 
 StrPath = str | os.PathLike[str]
 
@@ -72,13 +74,14 @@ def audit(
         SelfCheckFailed: the backend missed a planted bad entry: nothing of the run can be trusted.
     """
     from kvaudit.backends.availability import choose
+    from kvaudit.core.job_size import kv_bytes_of, num_entries_of
     from kvaudit.runner.audit import audit as run_audit
 
     options = AuditOptions() if options is None else options
     chosen, choice = choose(
         backend,
-        kv_bytes=0 if options.skip_bytes else _kv_bytes(dataset.pools),
-        num_entries=_num_entries(dataset.pools),
+        kv_bytes=0 if options.skip_bytes else kv_bytes_of(dataset.pools),
+        num_entries=num_entries_of(dataset.pools),
     )
     return run_audit(
         dataset,
@@ -114,12 +117,13 @@ def blame(
         SelfCheckFailed: the backend missed a planted bad entry: nothing of the run can be trusted.
     """
     from kvaudit.backends.availability import choose
+    from kvaudit.core.job_size import kv_bytes_of, num_entries_of
     from kvaudit.runner.blame import blame as run_blame
 
     chosen, choice = choose(
         backend,
-        kv_bytes=0 if skip_bytes else _kv_bytes(dataset.pools),
-        num_entries=_num_entries(dataset.pools),
+        kv_bytes=0 if skip_bytes else kv_bytes_of(dataset.pools),
+        num_entries=num_entries_of(dataset.pools),
     )
     return run_blame(
         dataset,
@@ -127,6 +131,49 @@ def blame(
         backend=chosen,
         choice=choice,
         skip_bytes=skip_bytes,
+        observer=SilentObserver() if observer is None else observer,
+    )
+
+
+def compare(
+    datasets: Sequence[Dataset],
+    *,
+    backend: str = "auto",
+    options: CompareOptions | None = None,
+    observer: RunObserver | None = None,
+) -> Report:
+    """Compare dumps of the same pools: each with the one before it, the first taken for right.
+
+    Of several pools, one whose files cannot be used is left out; `Report.left_out` says why.
+
+    Args:
+        datasets: two or three of what `open` returned.
+        backend: `auto`, `cuda`, `cpu` or `reference`; a named one is a demand.
+        options: how slots are matched, what of them is compared, demands and limits; None = the
+            defaults.
+        observer: told of progress; None = nobody.
+
+    Raises:
+        InputError: no pool can be compared: a file is corrupt, or the dumps differ in geometry.
+        BackendError: a demanded backend cannot run, or failed while it ran.
+        ConfigError: there are not two or three datasets, one of them has a pool twice, or the
+            options name a request, a layer or a rule that does not exist.
+        SelfCheckFailed: the backend missed a planted bad entry: nothing of the run can be trusted.
+    """
+    from kvaudit.backends.availability import choose
+    from kvaudit.core.comparison import ComparedContent, CompareOptions
+    from kvaudit.core.job_size import kv_bytes_of
+    from kvaudit.runner.compare import compare as run_compare
+
+    options = CompareOptions() if options is None else options
+    folds = options.content is not ComparedContent.DIGESTS and not options.audit.skip_bytes
+    pools = [pool for dataset in datasets for pool in dataset.pools]
+    chosen, choice = choose(backend, kv_bytes=kv_bytes_of(pools) if folds else 0, num_entries=0)
+    return run_compare(
+        datasets,
+        backend=chosen,
+        choice=choice,
+        options=options,
         observer=SilentObserver() if observer is None else observer,
     )
 
@@ -161,29 +208,21 @@ def stamp(
         SelfCheckFailed: the backend missed a planted bad entry; nothing is written.
     """
     from kvaudit.backends.availability import choose
-    from kvaudit.formats.plan_writer import write_plan
-    from kvaudit.formats.sequences_writer import write_sequences
-    from kvaudit.formats.snapshot_writer import write_snapshot
+    from kvaudit.core.job_size import kv_bytes_of
+    from kvaudit.formats.pool_copies import copy_targets, write_copies
     from kvaudit.runner.self_check import prepare
     from kvaudit.runner.stamp import stamp as run_stamp
 
     if dataset.left_out:
         raise dataset.left_out[0]
     observer = SilentObserver() if observer is None else observer
-    chosen, _ = choose(backend, kv_bytes=_kv_bytes(dataset.pools), num_entries=0)
+    chosen, _ = choose(backend, kv_bytes=kv_bytes_of(dataset.pools), num_entries=0)
     prepare(chosen, observer, writes=True)
-    targets = _targets(dataset, Path(folder))
+    targets = copy_targets(dataset.pools, Path(folder))
     observer.stage("stamp", len(targets))
     for pool in dataset.pools:
         stamped = run_stamp(pool, backend=chosen, combined=combined)
-        write_snapshot(targets[pool.snapshot.path], stamped)
-        observer.advance(1)
-        for sequences in pool.sequences:
-            write_sequences(targets[sequences.path], sequences)
-            observer.advance(1)
-        for plan in pool.plans:
-            write_plan(targets[plan.path], plan)
-            observer.advance(1)
+        write_copies(targets, replace(pool, snapshot=stamped), observer=observer)
     return list(targets.values())
 
 
@@ -207,9 +246,7 @@ def inject(dataset: Dataset, fault: str, *, folder: StrPath, seed: int = 0) -> I
 
     from kvaudit.errors import ConfigError
     from kvaudit.formats.atomic_file import atomic_file
-    from kvaudit.formats.plan_writer import write_plan
-    from kvaudit.formats.sequences_writer import write_sequences
-    from kvaudit.formats.snapshot_writer import write_snapshot
+    from kvaudit.formats.pool_copies import copy_targets, write_copies
     from kvaudit.runner.inject import inject as run_inject
 
     if dataset.left_out:
@@ -222,12 +259,8 @@ def inject(dataset: Dataset, fault: str, *, folder: StrPath, seed: int = 0) -> I
     for column in dataset.pools[0].snapshot.kv.values():
         for window in column.windows():
             window.check()
-    targets = _targets(dataset, Path(folder))
-    write_snapshot(targets[injection.pool.snapshot.path], injection.pool.snapshot)
-    for sequences in injection.pool.sequences:
-        write_sequences(targets[sequences.path], sequences)
-    for plan in injection.pool.plans:
-        write_plan(targets[plan.path], plan)
+    targets = copy_targets(dataset.pools, Path(folder))
+    write_copies(targets, injection.pool, observer=SilentObserver())
     files = [path.name for path in targets.values()]
     with atomic_file(Path(folder) / INJECTION_RECORD) as file:
         file.write(json.dumps({**injection.to_dict(), "files": files}, indent=2).encode() + b"\n")
@@ -329,53 +362,3 @@ def bench(
         audit_files=audit_files,
         observer=SilentObserver() if observer is None else observer,
     )
-
-
-def _kv_bytes(pools: Sequence[AuditedPool]) -> int:
-    """KV bytes that a run may fold."""
-    return sum(
-        column.read_bytes * column.num_rows
-        for pool in pools
-        for column in pool.snapshot.kv.values()
-    )
-
-
-def _num_entries(pools: Sequence[AuditedPool]) -> int:
-    """Entries that a run may check, over all launches; without expectations any record is one."""
-    return sum(
-        max(1, len(pool.snapshot.canary)) * sum(len(part.slots) for part in pool.sequences)
-        + sum(
-            len(launch.plan) * (1 if launch.tags is None else len(launch.tags))
-            for plan in pool.plans
-            for launch in plan.launches
-        )
-        if pool.sequences or pool.plans
-        else len(pool.snapshot.canary) * pool.snapshot.num_rows
-        for pool in pools
-    )
-
-
-def _targets(dataset: Dataset, folder: Path) -> dict[str, Path]:
-    """The copy of each file, by the file's path; makes the folder once nothing speaks against it."""
-    from kvaudit.errors import ConfigError
-    from kvaudit.formats.atomic_file import make_folder
-
-    paths = [
-        path
-        for pool in dataset.pools
-        for path in (
-            pool.snapshot.path,
-            *(part.path for part in pool.sequences),
-            *(plan.path for plan in pool.plans),
-        )
-    ]
-    targets = {path: folder / Path(path).name for path in dict.fromkeys(paths)}
-    if len(set(targets.values())) != len(targets):
-        raise ConfigError(
-            "two files would get one name", hint="name the files of one folder at a time"
-        )
-    for path, target in targets.items():
-        if target.resolve() == Path(path).resolve():
-            raise ConfigError(f"the copy would replace {path}", hint="choose another folder")
-    make_folder(folder)
-    return targets

@@ -103,7 +103,7 @@ def test_every_key_of_the_json_report_is_described_and_no_other(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The damaged capture has every kind of row, a slot outside the pool gives a finding, and a
-    snapshot alone is judged by its chains.
+    snapshot alone is judged by its chains. A comparison has legs.
     """
     outside, alone = tmp_path / "outside", tmp_path / "alone"
     dumps.write(outside, owners=dumps.sequences(slots=(2, 3, 4, 400)))
@@ -112,6 +112,12 @@ def test_every_key_of_the_json_report_is_described_and_no_other(
     for folder in map(str, (ROOT / "examples" / "smollm2-damaged", outside, alone)):
         assert run(["verify", folder, "--format", "json", "-q"]) == ExitCode.VIOLATIONS
         found |= set(_keys(json.loads(capsys.readouterr().out)))
+    dumps_of_one_pool = [
+        str(ROOT / "examples" / f"smollm2-{name}") for name in ("clean", "damaged")
+    ]
+    compare = ["diff", *dumps_of_one_pool, "--content", "digests", "--format", "json", "-q"]
+    assert run(compare) == ExitCode.INCOMPLETE
+    found |= set(_keys(json.loads(capsys.readouterr().out)))
     described = re.findall(r"^\| `([^`]+)` \|", REPORT, flags=re.MULTILINE)
     assert sorted(described) == sorted(found)
 

@@ -11,6 +11,8 @@ from typer.core import TyperGroup
 from kvaudit import __version__
 from kvaudit.cli.bench_cmd import bench
 from kvaudit.cli.blame_cmd import blame
+from kvaudit.cli.diff_cmd import HELP as DIFF_HELP
+from kvaudit.cli.diff_cmd import diff
 from kvaudit.cli.doctor_cmd import doctor
 from kvaudit.cli.exit_code import ExitCode
 from kvaudit.cli.explain_cmd import explain
@@ -74,6 +76,7 @@ def kvaudit(
 
 
 app.command(rich_help_panel=CHECK, help=VERIFY_HELP)(verify)
+app.command(rich_help_panel=CHECK, help=DIFF_HELP)(diff)
 app.command(rich_help_panel=CHECK)(blame)
 app.command(rich_help_panel=CHECK)(explain)
 app.command(rich_help_panel=CHECK)(show)

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from kvaudit.core.chain_entries import ChainCounters
+from kvaudit.core.comparison import ComparedLeg
 from kvaudit.core.coverage import Coverage
 from kvaudit.core.finding import Finding
 from kvaudit.core.snapshot import PoolKey
@@ -148,6 +149,7 @@ class Report:
         coverage: what was and was not looked at.
         tags: counters a tag, in tag order.
         chains: the chains of pools without expectations, a tag at a time, in tag order.
+        legs: of a comparison, what was and was not compared between two dumps each.
         violations_total: failed entries and column rows, exact.
         violations: the rows shown, sorted; at most `--max-violations`.
         findings: errors first.
@@ -167,6 +169,7 @@ class Report:
     coverage: Coverage
     tags: Sequence[TagCounters] = ()
     chains: Sequence[ChainCounters] = ()
+    legs: Sequence[ComparedLeg] = ()
     violations_total: int = 0
     violations: Sequence[Violation] = ()
     findings: Sequence[Finding] = ()
@@ -187,6 +190,7 @@ class Report:
             "coverage": self.coverage.to_dict(),
             "tags": [counters.to_dict() for counters in self.tags],
             "chains": [counters.to_dict() for counters in self.chains],
+            "legs": [leg.to_dict() for leg in self.legs],
             "violations": {
                 "total": self.violations_total,
                 "shown": len(self.violations),

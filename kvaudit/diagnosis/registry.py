@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from kvaudit.core.comparison_evidence import LegEvidence
 from kvaudit.core.evidence import PoolEvidence
 from kvaudit.core.finding import Finding, RuleGroup, group_of
 from kvaudit.diagnosis import (
@@ -25,6 +26,7 @@ from kvaudit.diagnosis import (
     not_covered,
     page_permutation,
     position_shift,
+    rank_divergence,
     record_missing,
     refcount_mismatch,
     replay_divergence,
@@ -38,8 +40,10 @@ from kvaudit.diagnosis import (
     swa_map_stale,
     token_mismatch,
     torn_row,
+    transfer_divergence,
     undeclared_offset,
     unstamped,
+    violations_growing,
     wrong_layout,
     zero_tail,
 )
@@ -97,7 +101,13 @@ EXPLAINERS: Final[Mapping[Rule, Explainer]] = {
     )
 }
 
-RULES: Final = tuple(sorted({*FINDERS, *EXPLAINERS}, key=lambda rule: rule.id))
+# What looks at two dumps of one pool.
+COMPARERS: Final[Mapping[Rule, Callable[[LegEvidence], list[Finding]]]] = {
+    module.RULE: module.find
+    for module in (rank_divergence, transfer_divergence, violations_growing)
+}
+
+RULES: Final = tuple(sorted({*FINDERS, *EXPLAINERS, *COMPARERS}, key=lambda rule: rule.id))
 
 # What covers the index family: it is checked as far as one of these runs.
 INDEX_RULES: Final = tuple(rule for rule in RULES if group_of(rule.id) is RuleGroup.INDEX)
@@ -131,6 +141,11 @@ def diagnose(evidence: PoolEvidence, rules: Sequence[Rule]) -> list[Finding]:
     """The findings of the rules: in rule order, then what explains failed rows, most rows first."""
     found = [finding for rule in rules if rule in FINDERS for finding in FINDERS[rule](evidence)]
     return explain_rows(evidence, [e for rule, e in EXPLAINERS.items() if rule in rules], found)
+
+
+def diagnose_leg(evidence: LegEvidence, rules: Sequence[Rule]) -> list[Finding]:
+    """What the rules of comparison find between two dumps, in rule order."""
+    return [finding for rule in rules if rule in COMPARERS for finding in COMPARERS[rule](evidence)]
 
 
 def _matches(rule: Rule, prefix: str) -> bool:

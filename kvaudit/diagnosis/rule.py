@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from kvaudit.core.finding import MAX_LISTED, Finding
 from kvaudit.core.held_slots import HeldSlots
 from kvaudit.core.layout import slot_label
 from kvaudit.core.severity import Severity
+from kvaudit.core.snapshot import Snapshot
 
 # Examples a finding spells out.
 MAX_EXAMPLES: Final = 8
@@ -34,6 +35,15 @@ class Hits:
     examples: tuple[Mapping[str, Any], ...] = ()
 
 
+class EvidenceOfPool(Protocol):
+    """Evidence that a finding can be of."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The pool."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """A rule's identity.
@@ -50,7 +60,7 @@ class Rule:
 
     def finding(
         self,
-        evidence: PoolEvidence,
+        evidence: EvidenceOfPool,
         summary: str,
         *,
         hits: Hits,

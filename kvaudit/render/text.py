@@ -13,6 +13,7 @@ from kvaudit.core.size_label import bytes_label
 from kvaudit.render.chain_table import chain_table
 from kvaudit.render.coverage_table import coverage_table
 from kvaudit.render.finding_list import finding_list
+from kvaudit.render.leg_table import leg_table
 from kvaudit.render.lines import line
 from kvaudit.render.printable import printable
 from kvaudit.render.tag_table import tag_table
@@ -35,6 +36,7 @@ def text_lines(report: Report, words: TokenWords | None = None) -> list[Text]:
         coverage_table(report.coverage),
         tag_table(report.tags),
         chain_table(report.chains),
+        leg_table(report.legs),
         violation_ring(report, words),
         backend_lines(report),
     ]

@@ -62,6 +62,7 @@ def not_checked(report: Report) -> list[Text]:
     """What the verdict says nothing about, a line each; empty when all was checked."""
     sentences = [
         *report.incomplete_reasons,
+        *_missed_by_legs(report),
         *_missed_by_chains(report),
         *_missed_families(report),
         *_missed_entries(report.coverage),
@@ -154,7 +155,14 @@ def _missed_launches(coverage: Coverage) -> list[str]:
     return [f"{count_label(coverage.disabled_launches, 'launch', 'launches')} disabled by the plan"]
 
 
+def _missed_by_legs(report: Report) -> list[str]:
+    """What of each leg of a comparison was not matched or compared."""
+    return [f"{leg.name}: {sentence}" for leg in report.legs for sentence in leg.unchecked]
+
+
 def _missed_slots(report: Report) -> list[str]:
+    if report.legs:
+        return []
     coverage = report.coverage
     unplanned = coverage.slots_pool - coverage.slots_planned
     if unplanned <= 0:

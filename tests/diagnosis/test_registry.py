@@ -33,6 +33,8 @@ NAMES = {
     "KV207": "undeclared-offset",
     "KV208": "canary-bit-flip",
     "KV209": "record-missing",
+    "KV210": "content-not-of-token",
+    "KV211": "content-not-of-position",
     "KV301": "bytes-changed",
     "KV302": "zero-tail",
     "KV303": "torn-row",
@@ -44,6 +46,9 @@ NAMES = {
     "KV309": "sentinel-write",
     "KV310": "bytes-permuted",
     "KV311": "not-arrived",
+    "KV401": "rank-divergence",
+    "KV402": "transfer-divergence",
+    "KV403": "violations-growing",
     "KV404": "replay-divergence",
 }
 

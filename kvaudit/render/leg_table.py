@@ -1,0 +1,35 @@
+"""The legs of a comparison: how many slots were matched, how, and how many of them differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from kvaudit.core.comparison import ComparedLeg
+from kvaudit.render.lines import aligned, heading
+from kvaudit.render.printable import printable
+
+HEADER = ("leg", "matched", "by", "columns", "differing", "unmatched")
+
+
+def leg_table(legs: Sequence[ComparedLeg]) -> list[Text]:
+    """A row a leg; empty when nothing was compared with anything."""
+    if not legs:
+        return []
+    rows: list[tuple[str | Text, ...]] = [HEADER]
+    for leg in legs:
+        differing = Text(f"{leg.slots_differing:,}", style="red" if leg.slots_differing else "")
+        ways = [by for by, count in leg.matched.items() if count]
+        left, right = f"{leg.left_unmatched:,}", f"{leg.right_unmatched:,}"
+        rows.append(
+            (
+                printable(leg.name),
+                f"{leg.num_matched:,}",
+                " + ".join(ways) or "-",
+                f"{len(leg.columns):,}",
+                differing,
+                f"{left} of {leg.name[0]}, {right} of {leg.name[3]}",
+            )
+        )
+    return [heading("legs"), *aligned(rows, right=(1, 3, 4))]

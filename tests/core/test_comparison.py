@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from kvaudit.core.comparison import CompareOptions, MatchBy
+from tests.helpers.comparing import LEG
+
+
+def test_a_leg_counts_its_matched_slots_however_they_were_matched() -> None:
+    assert LEG.num_matched == 6
+
+
+def test_the_document_of_a_leg_names_every_way_to_match() -> None:
+    document = LEG.to_dict()
+    assert document["matched"] == {"content": 5, "request": 1, "slot": 0}
+    assert document["kind"] == "transfer"
+    assert document["columns_left_out"] == [{"column": "kv.v.0", "why": "A alone has it"}]
+
+
+def test_nothing_is_tolerated_unless_it_is_asked_for() -> None:
+    options = CompareOptions()
+    assert options.tolerance is None
+    assert options.match is MatchBy.AUTO
