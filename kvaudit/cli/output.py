@@ -124,12 +124,14 @@ def write_report(
     color: ColorMode,
     quiet: bool,
     words: TokenWords | None = None,
+    step: str = "",
 ) -> None:
     """Write the report of an audit; see `write_documents`.
 
     Words of tokens stand in text alone: what a machine reads, or a page that is passed on, has none.
+    So does the step, the command to run next.
     """
-    write = partial(_write, report, words=words)
+    write = partial(_write, report, words=words, step=step)
     write_documents(write, form=form, files=files, color=color, quiet=quiet)
 
 
@@ -163,6 +165,7 @@ def _write(
     stream: TextIO,
     *,
     words: TokenWords | None,
+    step: str,
     quiet: bool = False,
     styled: bool = False,
     width: int | None = None,
@@ -177,7 +180,7 @@ def _write(
     if quiet:
         write_verdict(report, stream, styled=styled, width=width)
     else:
-        write_text(report, stream, words=words, styled=styled, width=width)
+        write_text(report, stream, words=words, step=step, styled=styled, width=width)
 
 
 def _save(data: bytes, path: Path) -> None:

@@ -100,6 +100,7 @@ def verify(
     from kvaudit.core.audit_options import AuditOptions
     from kvaudit.core.layout import SlotRanges
     from kvaudit.importers.tokenizer_file import read_tokenizer
+    from kvaudit.render.blame_step import blame_step
 
     options = AuditOptions(
         require=families(require),
@@ -123,5 +124,8 @@ def verify(
         report = replace(report, exit_code=int(ExitCode.CLEAN))
     for error in report.left_out:
         complain(str(error), hint=error.hint)
-    write_report(report, form=format, files=copies, color=color, quiet=quiet, words=words)
+    step = blame_step(report, expect=expect or ())
+    write_report(
+        report, form=format, files=copies, color=color, quiet=quiet, words=words, step=step
+    )
     return ExitCode(report.exit_code)

@@ -14,7 +14,7 @@ from kvaudit.render.chain_table import chain_table
 from kvaudit.render.coverage_table import coverage_table
 from kvaudit.render.finding_list import finding_list
 from kvaudit.render.leg_table import leg_table
-from kvaudit.render.lines import line
+from kvaudit.render.lines import heading, line
 from kvaudit.render.printable import printable
 from kvaudit.render.tag_table import tag_table
 from kvaudit.render.token_labels import TokenWords
@@ -22,12 +22,13 @@ from kvaudit.render.verdict_line import not_checked, verdict_line
 from kvaudit.render.violation_ring import violation_ring
 
 
-def text_lines(report: Report, words: TokenWords | None = None) -> list[Text]:
+def text_lines(report: Report, words: TokenWords | None = None, *, step: str = "") -> list[Text]:
     """The whole report; sections are parted by an empty line.
 
     Args:
         report: the report.
         words: says the words of tokens, which are parts of prompts; None = they stay numbers.
+        step: the command to run next; "" = none.
     """
     sections = [
         [verdict_line(report)],
@@ -38,6 +39,7 @@ def text_lines(report: Report, words: TokenWords | None = None) -> list[Text]:
         chain_table(report.chains),
         leg_table(report.legs),
         violation_ring(report, words),
+        [heading("next"), line(printable(step), indent=1)] if step else [],
         backend_lines(report),
     ]
     lines: list[Text] = []
@@ -94,11 +96,12 @@ def write_text(
     stream: TextIO,
     *,
     words: TokenWords | None = None,
+    step: str = "",
     styled: bool = False,
     width: int | None = None,
 ) -> None:
-    """Write the whole report; words as in `text_lines`."""
-    print_lines(text_lines(report, words), stream, styled=styled, width=width)
+    """Write the whole report; words and step as in `text_lines`."""
+    print_lines(text_lines(report, words, step=step), stream, styled=styled, width=width)
 
 
 def write_verdict(
