@@ -28,8 +28,8 @@ from kvaudit.kernels.row_threads import begin
 
 # Copied in one call.
 PIECE_BYTES: Final = 8 << 20
-# Rows of a shipment, so that the hashes of narrow ones take no more memory than their bytes.
-MAX_ROWS: Final = 4 << 20
+# Rows of a shipment of several windows: the hashes of narrow ones take more memory than their bytes.
+MAX_ROWS: Final = 1 << 20
 # The device is at work on so many buffers before the results of the first are waited for.
 _BUFFERS_AT_WORK: Final = 2
 

@@ -199,6 +199,27 @@ def test_a_device_that_fails_is_no_corrupt_file() -> None:
     assert len(staging.free) == 3
 
 
+def test_a_shipment_has_no_more_rows_than_there_shall_be_memory_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fold_pipeline, "MAX_ROWS", 128)
+    num_rows = []
+
+    def counting(buffer: Buffer, work: Work) -> None:
+        num_rows.append(work.num_rows)
+        kernels(buffer, work)
+
+    column = digested_column(num_rows=500, row_bytes=16)
+    staging = small_staging()
+    pipeline = FoldPipeline(
+        [all_rows(column)], staging=staging, kernels=counting, on_device=nullcontext
+    )
+    (found,) = pipeline.hashes()
+    np.testing.assert_array_equal(found, checksums(column.data))
+    assert set(num_rows) == {128, 500 % 128}
+    assert staging.device_bytes == 3 * (BUFFER_BYTES + 256 + (128 + 4) * 8) + 128 * 8
+
+
 def test_windows_that_prove_themselves_are_checked_once_each() -> None:
     column = random_column(num_rows=60, row_bytes=16, read_bytes=16, window_rows=7)
     (found,) = folded([FoldJob(column, np.array([0, 6, 30]))], small_staging())
