@@ -14,6 +14,11 @@ from kvaudit.core.observer import RunObserver, SilentObserver
 from kvaudit.core.report import BackendChoice, Report, Verdict
 from kvaudit.runner.audit import audit
 from kvaudit.runner.inject import FAULT_CLASSES, FaultClass, inject
+from kvaudit.runner.self_test_comparisons import (
+    DIVERGENCE_CLASSES,
+    DivergenceClass,
+    divergence_problem,
+)
 from kvaudit.runner.self_test_pools import self_test_pools
 
 # Places that each class is put into.
@@ -34,11 +39,11 @@ class SelfTestRow:
     """What became of one fault class.
 
     Fields:
-        fault: the class.
+        fault: the class: of one pool, or of two dumps of one.
         problem: what an audit said instead; "" if it found every one.
     """
 
-    fault: FaultClass
+    fault: FaultClass | DivergenceClass
     problem: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -53,7 +58,7 @@ class SelfTestRow:
 def self_test(
     backend: Backend, choice: BackendChoice, *, observer: RunObserver
 ) -> list[SelfTestRow]:
-    """Put every fault class into a small pool, at several places, and audit each copy.
+    """Put every fault class into a small pool, at several places, and audit or compare each copy.
 
     Args:
         backend: what computes.
@@ -69,12 +74,18 @@ def self_test(
     """
     pools = self_test_pools(backend)
     wrong = {name: _wrong_in_clean(pool, backend, choice) for name, pool in pools.items()}
-    observer.stage("self-test", len(FAULT_CLASSES))
+    observer.stage("self-test", len(FAULT_CLASSES) + len(DIVERGENCE_CLASSES))
     rows = []
     for fault in FAULT_CLASSES:
         name = _POOL_OF.get(fault.rule, "stamped")
         problem = wrong[name] or _problem(pools[name], fault, backend=backend, choice=choice)
         rows.append(SelfTestRow(fault=fault, problem=problem))
+        observer.advance(1)
+    for divergence in DIVERGENCE_CLASSES:
+        problem = divergence_problem(
+            pools["layers"], divergence, seeds=_SEEDS, backend=backend, choice=choice
+        )
+        rows.append(SelfTestRow(fault=divergence, problem=problem))
         observer.advance(1)
     return rows
 

@@ -10,6 +10,7 @@ from kvaudit.cli.exit_code import ExitCode
 from kvaudit.diagnosis import registry
 from kvaudit.render.progress import COMPILING
 from kvaudit.runner.inject import FAULT_CLASSES
+from kvaudit.runner.self_test_comparisons import DIVERGENCE_CLASSES
 from tests.helpers.command_line import kvaudit, python
 
 
@@ -78,7 +79,9 @@ def test_the_self_test_lists_every_class_and_passes(capsys: pytest.CaptureFixtur
     args = ["doctor", "--self-test", "--backend", "cpu", "--format", "json"]
     assert run(args) == ExitCode.CLEAN
     rows = json.loads(capsys.readouterr().out)["self_test"]
-    assert [row["fault"] for row in rows] == [fault.name for fault in FAULT_CLASSES]
+    assert [row["fault"] for row in rows] == [
+        fault.name for fault in (*FAULT_CLASSES, *DIVERGENCE_CLASSES)
+    ]
     assert {row["result"] for row in rows} == {"OK"}
 
 

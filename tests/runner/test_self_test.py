@@ -7,7 +7,11 @@ from kvaudit.diagnosis import registry
 from kvaudit.diagnosis.rule import Hits
 from kvaudit.runner.inject import FAULT_CLASSES
 from kvaudit.runner.self_test import SelfTestRow, self_test
+from kvaudit.runner.self_test_comparisons import DIVERGENCE_CLASSES
 from tests.helpers.watcher import Watcher
+
+
+CLASSES = (*FAULT_CLASSES, *DIVERGENCE_CLASSES)
 
 
 def _tested() -> list[SelfTestRow]:
@@ -17,16 +21,16 @@ def _tested() -> list[SelfTestRow]:
 
 def test_this_installation_finds_every_class() -> None:
     rows = _tested()
-    assert [row.fault for row in rows] == list(FAULT_CLASSES)
+    assert [row.fault for row in rows] == list(CLASSES)
     assert {row.problem for row in rows} == {""}
     assert {row.to_dict()["result"] for row in rows} == {"OK"}
 
 
-@pytest.mark.parametrize("rule_id", [fault.rule for fault in FAULT_CLASSES])
+@pytest.mark.parametrize("rule_id", [fault.rule for fault in CLASSES])
 def test_without_any_one_rule_it_fails_and_says_what_an_audit_names_instead(
     rule_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for rules in ("FINDERS", "EXPLAINERS"):
+    for rules in ("FINDERS", "EXPLAINERS", "COMPARERS"):
         kept = {rule: how for rule, how in getattr(registry, rules).items() if rule.id != rule_id}
         monkeypatch.setattr(registry, rules, kept)
     failed = {row.fault.rule: row for row in _tested() if row.problem}
@@ -41,4 +45,5 @@ def test_a_rule_that_cries_wolf_fails_it_too(monkeypatch: pytest.MonkeyPatch) ->
         return [alias.finding(evidence, "slot 1 has two owners", hits=Hits())]
 
     monkeypatch.setattr(registry, "FINDERS", {**registry.FINDERS, alias: always})
-    assert {row.problem for row in _tested()} == {"the clean pool has KV101"}
+    audited = [row for row in _tested() if row.fault in FAULT_CLASSES]
+    assert {row.problem for row in audited} == {"the clean pool has KV101"}
