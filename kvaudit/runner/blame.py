@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from kvaudit.core.audit_options import AuditOptions
+from kvaudit.core.audit_options import AuditOptions, Layer0
 from kvaudit.core.backend import Backend
 from kvaudit.core.blame_report import BlameReport
 from kvaudit.core.dataset import AuditedPool, Dataset
@@ -70,7 +70,9 @@ def blame(
     )
     alone = _audited(
         _without_double_digests(pool),
-        AuditOptions(slots=SlotRanges(((slot, slot),)), max_violations=_MAX_ROWS),
+        AuditOptions(
+            slots=SlotRanges(((slot, slot),)), max_violations=_MAX_ROWS, layer0=Layer0.OFF
+        ),
         backend=backend,
         observer=SilentObserver(),
     )
