@@ -18,10 +18,21 @@ class Family(StrEnum):
 
 
 # The counts that make checked less than due; all other details only explain.
-LOWERING_COUNTS: Final = ("not_in_snapshot", "columns_absent")
+LOWERING_COUNTS: Final = (
+    "not_in_snapshot",
+    "columns_absent",
+    "token_seen_once",
+    "no_majority",
+    "claimed_twice",
+    "extra_key",
+)
 
 # Of the checked records, those judged by the chains that they form, for want of expectations.
 BY_CHAIN: Final = "by_chain"
+# Of the checked slots of identity, those that V alone judged: what K holds told nothing.
+POSITIONS_OPEN: Final = "positions_open"
+# What the checked ones were judged by, and so no gap.
+INFORMING_COUNTS: Final = (BY_CHAIN, "by_table", "by_repetition", "positions_checked")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,13 @@ from typing import Final
 from rich.text import Text
 
 from kvaudit.core.chain_entries import ChainCounters
-from kvaudit.core.coverage import BY_CHAIN, LOWERING_COUNTS, Coverage, Family
+from kvaudit.core.coverage import (
+    INFORMING_COUNTS,
+    LOWERING_COUNTS,
+    POSITIONS_OPEN,
+    Coverage,
+    Family,
+)
 from kvaudit.core.report import Report, Verdict
 from kvaudit.render.labels import count_label, percent_label
 from kvaudit.render.lines import heading, line
@@ -25,6 +31,12 @@ _FAULTS: Final = {
     Family.RECORDS: "a slot written for another request or position",
     Family.BYTES: "overwritten or damaged KV",
 }
+
+# The same where layer 0 says whose KV a slot holds.
+_FAULTS_BESIDE_IDENTITY: Final = {Family.BYTES: "overwritten or damaged KV past layer 0"}
+
+# Counts that are said elsewhere, or are no gap.
+_NO_GAP: Final = (*LOWERING_COUNTS, *INFORMING_COUNTS, POSITIONS_OPEN)
 
 # What chains cannot tell, whatever they hold: CASES.md 2, T07, T09, T13, T15 and T23 among it.
 _UNSEEN_BY_CHAINS: Final = """\
@@ -66,6 +78,7 @@ def not_checked(report: Report) -> list[Text]:
         *_missed_by_chains(report),
         *_missed_families(report),
         *_missed_entries(report.coverage),
+        *_missed_positions(report.coverage),
         *_missed_launches(report.coverage),
         *_missed_slots(report),
         *_notes(report),
@@ -92,9 +105,12 @@ def _missed_families(report: Report) -> list[str]:
     coverage = report.coverage
     if report.verdict is Verdict.INCOMPLETE:
         return []
+    faults = _FAULTS
+    if coverage.families.get(Family.IDENTITY) is not None:
+        faults = _FAULTS_BESIDE_IDENTITY
     return [
-        f"{family} ({coverage.absent[family]}): {faults} would not show"
-        for family, faults in _FAULTS.items()
+        f"{family} ({coverage.absent[family]}): {fault} would not show"
+        for family, fault in faults.items()
         if coverage.families.get(family) is None and family in coverage.absent
     ]
 
@@ -129,7 +145,7 @@ def _missed_entries(coverage: Coverage) -> list[str]:
         if covered is None:
             continue
         causes = [name for name in covered.details if name in LOWERING_COUNTS]
-        others = [name for name in covered.details if name not in (*LOWERING_COUNTS, BY_CHAIN)]
+        others = [name for name in covered.details if name not in _NO_GAP]
         missed = covered.due - covered.checked
         if missed:
             because = _counts(covered.details, causes)
@@ -140,6 +156,16 @@ def _missed_entries(coverage: Coverage) -> list[str]:
         if excused := _counts(covered.details, others if missed else [*causes, *others]):
             sentences.append(f"{family}: {excused}")
     return sentences
+
+
+def _missed_positions(coverage: Coverage) -> list[str]:
+    """The slots whose K told nothing, such as for want of the model's rotation."""
+    covered = coverage.families.get(Family.IDENTITY)
+    num_open = 0 if covered is None else covered.details.get(POSITIONS_OPEN, 0)
+    if not num_open:
+        return []
+    fault = "a row rotated for another position would not show"
+    return [f"identity: {count_label(num_open, 'slot')} judged by V alone: {fault}"]
 
 
 def _counts(details: Mapping[str, int], names: Sequence[str]) -> str:

@@ -143,3 +143,32 @@ def test_a_clean_report_says_what_a_family_without_a_stamp_would_have_found() ->
 
 def test_an_incomplete_report_does_not_say_twice_what_it_lacks() -> None:
     assert not any("would not show" in text.plain for text in not_checked(reports.INCOMPLETE))
+
+
+def _identity_report(**details: int):
+    counts = {"by_repetition": 6, "positions_checked": 4, **details}
+    identity = FamilyCoverage(planned=9, checked=6, details=counts, scope="(by repetition)")
+    absent = {Family.RECORDS: "no canary", Family.BYTES: "not stamped"}
+    coverage = Coverage(families={Family.IDENTITY: identity}, absent=absent)
+    return replace(reports.CLEAN, coverage=coverage)
+
+
+def test_slots_of_identity_that_were_not_judged_say_why() -> None:
+    report = _identity_report(token_seen_once=2, no_majority=1, extra_key=0, positions_open=0)
+    sentences = [text.plain.strip() for text in not_checked(report)]
+    assert "identity: 3 of 9 not checked: 2 token seen once, 1 no majority" in sentences
+    assert scope_label(report.coverage).endswith("identity 66.66% (by repetition)")
+    assert not any("by repetition" in text or "positions" in text for text in sentences)
+
+
+def test_slots_whose_k_told_nothing_are_counted() -> None:
+    sentences = [text.plain.strip() for text in not_checked(_identity_report(positions_open=2))]
+    assert (
+        "identity: 2 slots judged by V alone: a row rotated for another position would not show"
+    ) in sentences
+
+
+def test_beside_identity_no_canary_leaves_the_other_layers_open_alone() -> None:
+    sentences = [text.plain.strip() for text in not_checked(_identity_report())]
+    assert "bytes (not stamped): overwritten or damaged KV past layer 0 would not show" in sentences
+    assert not any(text.startswith("records") for text in sentences)
