@@ -138,14 +138,29 @@ def _hex(word: int) -> str:
 
 
 def copy_lines(report: BlameReport) -> list[Text]:
-    """The slots that share content."""
+    """The slots that share content; where some share most of it, those that share less are counted."""
     if not report.copies:
         return []
+    shown = (close_copies(report) or report.copies)[:MAX_COPIES]
+    cells = [_copy_cells(copy, report) for copy in shown]
+    rest = report.num_copies - len(shown)
+    less = " that share less" if len(shown) < min(MAX_COPIES, len(report.copies)) else ""
+    more = [line(f"and {rest:,} more{less}", indent=1)] if rest > 0 else []
     title = f"  {count_label(report.num_copies, 'slot')} of those searched"
-    cells = [_copy_cells(copy, report) for copy in report.copies[:MAX_COPIES]]
-    rest = report.num_copies - MAX_COPIES
-    more = [line(f"and {rest:,} more", indent=1)] if rest > 0 else []
     return [line(("same content", "bold"), title), *aligned(cells), *more]
+
+
+def close_copies(report: BlameReport) -> list[ContentCopy]:
+    """Those that share a record or half of the columns: one column may be the same token's alone."""
+    return [
+        copy
+        for copy in report.copies
+        if copy.same_records or 2 * len(_shared_columns(copy)) >= len(report.columns)
+    ]
+
+
+def _shared_columns(copy: ContentCopy) -> set[str]:
+    return {*copy.same_columns, *copy.stamped_columns, *copy.written_columns}
 
 
 def _copy_cells(copy: ContentCopy, report: BlameReport) -> tuple[str, ...]:

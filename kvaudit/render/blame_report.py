@@ -14,7 +14,7 @@ from kvaudit.core.layout import slot_label
 from kvaudit.core.slot_facts import SlotRecord
 from kvaudit.core.slot_readers import Neighbour, SlotClaim
 from kvaudit.core.violation import Violation, hash_label
-from kvaudit.render.blame_content import column_lines, copy_lines, word_lines
+from kvaudit.render.blame_content import close_copies, column_lines, copy_lines, word_lines
 from kvaudit.render.finding_list import finding_list
 from kvaudit.render.labels import count_label, listed, place_label
 from kvaudit.render.lines import aligned, heading, line
@@ -219,8 +219,7 @@ def _next_steps(report: BlameReport, *, call: str) -> list[str]:
     others = before if report.violations else report.related(Relation.TAINTS)
     slots = [slot for finding in others for slot in _first_slot(finding, report)]
     if report.violations:
-        shares = [copy for copy in report.copies if copy.stamped_columns or copy.written_columns]
-        slots += [copy.slot for copy in shares]
+        slots += [copy.slot for copy in close_copies(report)[:1]]
     asked = [f"{call} {slot}" for slot in dict.fromkeys(slots) if slot != report.slot]
     rules = dict.fromkeys(finding.rule for finding in (*named, *before))
     return [*asked[:MAX_SLOTS], *(f"kvaudit explain {rule}" for rule in rules)]

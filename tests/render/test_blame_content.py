@@ -101,6 +101,18 @@ def test_words_and_columns_past_the_screen_are_counted_or_named() -> None:
     )
 
 
+def test_those_that_share_less_are_counted_where_some_share_most() -> None:
+    close = ContentCopy(slot=4, same_columns=("kv.k.0", "kv.v.0"))
+    record = ContentCopy(slot=5, same_records=("k.tail",))
+    token = ContentCopy(slot=6, same_columns=("kv.v.0",))
+    report = replace(DAMAGED, copies=[close, record, token], num_copies=9)
+    lines = [line.plain for line in copy_lines(report)]
+    assert [line.split(" (")[0] for line in lines[1:-1]] == ["  slot 4", "  slot 5"]
+    assert lines[-1] == "  and 7 more that share less"
+    alone = [line.plain for line in copy_lines(replace(report, copies=[token], num_copies=1))]
+    assert len(alone) == 2
+
+
 def test_what_holds_the_same_need_not_say_that_it_was_stamped_so() -> None:
     copy = ContentCopy(
         slot=4, same_columns=("kv.k.0",), stamped_columns=("kv.k.0", "kv.v.0"), same_records=()
