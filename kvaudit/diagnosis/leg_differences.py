@@ -17,6 +17,7 @@ from kvaudit.core.tainted_requests import tainted_requests
 from kvaudit.core.violation import hash_label
 from kvaudit.diagnosis.byte_difference import ByteDifference, byte_difference
 from kvaudit.diagnosis.rule import MAX_EXAMPLES, Hits
+from kvaudit.kernels.hash.arrays import bits_set
 
 # Bits that turn over together: more are no flip.
 _MAX_FLIPPED: Final = 3
@@ -26,6 +27,7 @@ _WORDS: Final = {
     "position": (RECORD_POSITION, FailReason.VERIFY_POSITION_MISMATCH),
     "prev_hash": (RECORD_PREV_HASH, FailReason.VERIFY_CHAIN_HASH_MISMATCH),
 }
+_COMPARED_WORDS: Final = [word for word, _ in _WORDS.values()]
 
 
 class LegDifferences:
@@ -93,7 +95,7 @@ class LegDifferences:
         """The rules that would name what happened, most likely first."""
         evidence = self._evidence
         if len(evidence.records):
-            return ("KV203", "KV202") if self._holds_records else ("KV311", "KV209")
+            return self._record_alternatives()
         if not evidence.differing:
             return ()
         if evidence.zero.size and evidence.zero.all():
@@ -115,12 +117,26 @@ class LegDifferences:
             return "bytes in both dumps: digests alone do not tell which of them differ"
         return f"kvaudit verify {evidence.right.path}, where it is stamped: the rule of its rows"
 
-    @cached_property
-    def _holds_records(self) -> bool:
-        """Whether any of the first differing records is not zero in the right dump."""
+    def _record_alternatives(self) -> tuple[str, ...]:
+        """The rules that fit the first record that differs: one whose chain does not, if any."""
         evidence = self._evidence
-        rows = evidence.pairs.right_rows[evidence.records]
-        return any(bool(c.read()[rows].any()) for c in evidence.right.canary.values())
+        follows = evidence.reasons & np.uint32(FailReason.VERIFY_CHAIN_HASH_MISMATCH)
+        pair = int(evidence.records[np.argmin(follows)])
+        buffer, ours, theirs = self._records_at(pair)
+        if not theirs.any():
+            is_gone = evidence.zero.size and evidence.zero.all()
+            return ("KV311", "KV209") if is_gone else ("KV209", "KV311")
+        num_bits = int(bits_set((ours ^ theirs).view(np.uint64)).sum())
+        if len(evidence.records) == 1 and num_bits <= _MAX_FLIPPED:
+            return ("KV208",)
+        everyone = evidence.left.canary[buffer].read()[:, _COMPARED_WORDS]
+        if (everyone == theirs).all(axis=1).any():
+            return ("KV202", "KV205", "KV206")
+        by_reasons = {
+            FailReason.VERIFY_POSITION_MISMATCH: ("KV204", "KV207"),
+            FailReason.VERIFY_TOKEN_MISMATCH: ("KV201", "KV203"),
+        }
+        return by_reasons.get(evidence.reasons_of(pair), ("KV203", "KV202"))
 
     def _has_bytes(self, name: str) -> bool:
         return name in self._evidence.left.kv and name in self._evidence.right.kv
@@ -167,22 +183,31 @@ class LegDifferences:
 
     def _record_values(self, pair: int) -> dict[str, tuple[object, object]]:
         """Words of the first buffer whose records differ there, (left, right) each."""
+        _, ours, theirs = self._records_at(pair)
+        values: dict[str, tuple[object, object]] = {
+            name: (int(ours[place]), int(theirs[place])) for place, name in enumerate(_WORDS)
+        }
+        values["prev_hash"] = (hash_label(int(ours[-1])), hash_label(int(theirs[-1])))
+        return values
+
+    def _records_at(self, pair: int) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:
+        """The first record column in which a pair differs, and the compared words; [3], int64 each."""
         evidence = self._evidence
-        left_row, right_row = evidence.pairs.left_rows[pair], evidence.pairs.right_rows[pair]
-        for buffer, column in evidence.right.canary.items():
+        found = ("", np.zeros(len(_WORDS), np.int64), np.zeros(len(_WORDS), np.int64))
+        for buffer in sorted(evidence.right.canary, key=_tails_first):
             if buffer not in evidence.left.canary:
                 continue
-            ours, theirs = evidence.left.canary[buffer].read()[left_row], column.read()[right_row]
-            if (ours[:RECORD_PREV_HASH] != theirs[:RECORD_PREV_HASH]).any() or (
-                ours[RECORD_PREV_HASH] != theirs[RECORD_PREV_HASH]
-            ):
+            ours, theirs = (
+                snapshot.canary[buffer].read()[row, _COMPARED_WORDS]
+                for snapshot, row in (
+                    (evidence.left, evidence.pairs.left_rows[pair]),
+                    (evidence.right, evidence.pairs.right_rows[pair]),
+                )
+            )
+            found = (buffer, ours, theirs)
+            if (ours != theirs).any():
                 break
-        values: dict[str, tuple[object, object]] = {
-            name: (int(ours[word]), int(theirs[word])) for name, (word, _) in _WORDS.items()
-        }
-        one, other = int(ours[RECORD_PREV_HASH]), int(theirs[RECORD_PREV_HASH])
-        values["prev_hash"] = (hash_label(one), hash_label(other))
-        return values
+        return found
 
     def _column_words(self, pair: int, name: str) -> str:
         evidence = self._evidence
@@ -225,6 +250,11 @@ class LegDifferences:
                     "right": found.right,
                 }
         return values
+
+
+def _tails_first(buffer: str) -> tuple[bool, str]:
+    """Order of record columns: those of tails first, which are written after the KV."""
+    return (not buffer.endswith("tail"), buffer)
 
 
 def _table_words(table: TableDifference, evidence: LegEvidence) -> str:

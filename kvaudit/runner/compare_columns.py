@@ -52,11 +52,11 @@ def leg_columns(left: Side, right: Side, *, kind: LegKind, options: CompareOptio
     compared, left_out = [], {}
     for name in sorted(names, key=column_order):
         why = _why_not(left, right, name, content=options.content)
+        _check_geometry(ours, theirs, name)
         if why:
             left_out[name] = why
-            continue
-        _check_geometry(ours, theirs, name)
-        compared.append(name)
+        else:
+            compared.append(name)
     if options.tolerance is not None:
         for snapshot in (ours, theirs):
             for name in compared:
@@ -92,6 +92,8 @@ def _why_not(left: Side, right: Side, name: str, *, content: ComparedContent) ->
             return f"{side.letter} has no digests of it"
         if content is ComparedContent.BYTES and name not in snapshot.kv:
             return f"{side.letter} has no bytes of it"
+        if reads_bytes(snapshot, name, content) and not snapshot.kv[name].read_bytes:
+            return f"digests of {side.letter} cover no byte of it"
     if left.snapshot.digest_grain is not right.snapshot.digest_grain:
         return "digests of pages in one dump, of slots in the other"
     return ""
@@ -111,7 +113,7 @@ def _check_geometry(left: Snapshot, right: Snapshot, name: str) -> None:
         ("bytes that digests cover", ours.read_bytes, theirs.read_bytes),
         ("elements", _plain(ours.dtype), _plain(theirs.dtype)),
     ):
-        if one != other and one and other:
+        if one != other and "" not in (one, other):
             raise SnapshotInconsistent(
                 f"{one} {what}, and {other} in {right.path or 'the other dump'}",
                 path=left.path or None,

@@ -59,6 +59,8 @@ class RequestJoin:
         left_elements: held elements of the left dump, shape [n], int64.
         right_elements: those of the right one, shape [n], int64.
         positions: shape [n], int64.
+        left_behind: held elements of the left dump past the last position that the right one has of
+            their request, shape [m], int64.
         left_numbers: sequences of the left dump that both have, shape [k], int64.
         right_numbers: the same of the right one, shape [k], int64.
         left_only: names that the left dump alone has, in its order.
@@ -68,6 +70,7 @@ class RequestJoin:
     left_elements: NDArray[np.int64]
     right_elements: NDArray[np.int64]
     positions: NDArray[np.int64]
+    left_behind: NDArray[np.int64]
     left_numbers: NDArray[np.int64]
     right_numbers: NDArray[np.int64]
     left_only: list[str]
@@ -89,22 +92,36 @@ def join_requests(left: Side, right: Side) -> RequestJoin | None:
     other_firsts, other_lasts = _bounds(right.held, right_numbers)
     begin = np.maximum(firsts, other_firsts)
     lengths = np.maximum(np.minimum(lasts, other_lasts) - begin, 0)
-    ramp = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-
-    def elements(held: HeldSlots, which: NDArray[np.int64]) -> NDArray[np.int64]:
-        bases = held.offsets[which] + begin - held.first_positions[which]
-        found: NDArray[np.int64] = np.repeat(bases, lengths) + ramp
-        return found
-
+    behind = np.maximum(begin + lengths, other_lasts)
     return RequestJoin(
-        left_elements=elements(left.held, left_numbers),
-        right_elements=elements(right.held, right_numbers),
-        positions=np.repeat(begin, lengths) + ramp,
+        left_elements=_elements(left.held, left_numbers, begin, lengths=lengths),
+        right_elements=_elements(right.held, right_numbers, begin, lengths=lengths),
+        positions=_ranges(begin, lengths),
+        left_behind=_elements(
+            left.held, left_numbers, behind, lengths=np.maximum(lasts - behind, 0)
+        ),
         left_numbers=left_numbers,
         right_numbers=right_numbers,
         left_only=[name for name, _ in ours if (name, 0) not in theirs],
         right_only=[name for name, _ in theirs if (name, 0) not in ours],
     )
+
+
+def _elements(
+    held: HeldSlots,
+    numbers: NDArray[np.int64],
+    positions: NDArray[np.int64],
+    *,
+    lengths: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """The held elements of each sequence from a position on, shape [lengths.sum()], int64."""
+    return _ranges(held.offsets[numbers] + positions - held.first_positions[numbers], lengths)
+
+
+def _ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """start, start + 1, .. of each range, one after another; shape [lengths.sum()], int64."""
+    found: NDArray[np.int64] = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+    return found + np.arange(len(found))
 
 
 def _named(side: Side) -> dict[tuple[str, int], int]:

@@ -131,7 +131,9 @@ class Matcher:
         join = self._requests
         if join is None or not len(join.positions):
             return False
-        rows = self._left.held_rows[join.left_elements]
+        # Where a transfer left the end of a request behind, the right dump is shorter.
+        behind = join.left_behind if self._kind is LegKind.TRANSFER else join.left_behind[:0]
+        rows = self._left.held_rows[np.concatenate((join.left_elements, behind))]
         self._due[rows[rows >= 0]] = True
         self._due &= self._left.usable
         self._due |= self._found

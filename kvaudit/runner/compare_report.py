@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from kvaudit.core.audit_options import AuditOptions
-from kvaudit.core.comparison import MatchBy
+from kvaudit.core.comparison import LegKind, MatchBy
 from kvaudit.core.coverage import Coverage, Family, FamilyCoverage
 from kvaudit.core.dataset import Dataset
 from kvaudit.core.finding import Finding
@@ -77,7 +77,7 @@ def report_of(
         *_shortfalls(coverage, options),
     ]
     if not any(covered and covered.checked for covered in coverage.families.values()):
-        reasons.append(f"nothing was compared{_why_nothing(legs)}")
+        reasons.append(f"nothing was compared: {_why_nothing(legs, coverage)}")
     total = sum(leg.violations_total for leg in legs)
     failed = total or any_fails(findings, options)
     verdict = Verdict.INCOMPLETE if reasons else Verdict.CLEAN
@@ -151,6 +151,8 @@ def _index(legs: Sequence[LegResult]) -> FamilyCoverage | None:
             ours = leg.left.held_rows[join.left_elements]
             theirs = leg.right.held_rows[join.right_elements]
             planned += len(join.positions)
+            if leg.leg.kind is LegKind.TRANSFER:
+                planned += len(join.left_behind)
             checked += int(np.count_nonzero((ours >= 0) & (theirs >= 0)))
         elif leg.matching.contents is not None and not leg.records.buffers:
             planned += leg.leg.left_slots
@@ -202,9 +204,10 @@ def _why_no_bytes(legs: Sequence[LegResult]) -> str:
     return ", ".join(dict.fromkeys(reasons))
 
 
-def _why_nothing(legs: Sequence[LegResult]) -> str:
+def _why_nothing(legs: Sequence[LegResult], coverage: Coverage) -> str:
+    """What kept slots from being matched; where they were, what they lack."""
     reasons = dict.fromkeys(leg.matching.lacks for leg in legs if leg.matching.lacks)
-    return f": {'; '.join(reasons)}" if reasons else ""
+    return "; ".join(reasons or (coverage.absent[Family.RECORDS], coverage.absent[Family.BYTES]))
 
 
 def _shortfalls(coverage: Coverage, options: AuditOptions) -> list[str]:

@@ -96,13 +96,14 @@ class Side:
     def usable(self) -> NDArray[np.bool_]:
         """Rows that hold something by right, shape [num_rows], bool.
 
-        Not so are reserved slots, free ones, and what a copy in flight alone has.
+        Not so are reserved slots, free ones that no live sequence holds, and what a copy in flight
+        alone has.
         """
         snapshot = self.snapshot
         usable = ~snapshot.reserved_slots.mask(snapshot.slots)
         if "alloc.state" in snapshot.evidence:
             states = snapshot.evidence["alloc.state"].read()
-            usable &= (states != AllocState.FREE) & (states != AllocState.NULL)
+            usable &= self.claimed | ((states != AllocState.FREE) & (states != AllocState.NULL))
         if self.sequences is not None:
             arriving = HeldSlots(sequences=self.sequences, states=(SequenceState.IN_FLIGHT,))
             usable &= self.claimed | ~self._mask(snapshot.rows_of(arriving.slots))

@@ -52,7 +52,12 @@ def _requests(left: Side, right: Side, join: RequestJoin) -> list[str]:
     for names, side in ((join.left_only, left), (join.right_only, right)):
         if names:
             noun = "request" if len(names) == 1 else "requests"
-            sentences.append(f"{noun} {_some(names)}: {side.letter} alone names them")
+            sentences.append(f"{noun} {_some(names)}: {side.letter} alone holds them")
+    if len(join.left_behind):
+        sentences.append(
+            f"{counted(len(join.left_behind), 'position')} of requests: {right.letter} ends before "
+            "them"
+        )
     for side, elements in ((left, join.left_elements), (right, join.right_elements)):
         absent = int(np.count_nonzero(side.held_rows[elements] < 0))
         if absent:

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pytest
 
 from kvaudit.core.snapshot import PoolKey
 from tests.helpers.comparing import HOST, THERE, change_byte, clear, compared, dumped, finding_of
+from tests.helpers.corruptions import shift_positions, wrong_token
 from tests.helpers.worlds import World
 
 
@@ -52,15 +56,36 @@ def test_the_summary_names_the_leg_the_slot_and_where_it_lies_on_the_left() -> N
 
 
 def test_what_it_could_be_follows_from_what_is_there_instead() -> None:
-    zero, lost, foreign = (dumped(THERE, key=HOST) for _ in range(3))
+    zero, lost, gone, foreign, late, flipped = (dumped(THERE, key=HOST) for _ in range(6))
     for data in zero.kv.values():
         data[[12, 13]] = 0
     assert finding_of(dumped(), zero).alternatives == ("KV302", "KV311")
     clear(lost, [12])
     assert finding_of(dumped(), lost).alternatives == ("KV311", "KV209")
-    for records in foreign.records.values():
-        records[12] = records[3]
-    assert finding_of(dumped(), foreign).alternatives == ("KV203", "KV202")
+    for name, records in gone.records.items():
+        records[12] = 0
+        foreign.records[name][12] = foreign.records[name][3]
+        late.records[name][12] = (77, 9, 5, 5)
+        flipped.records[name][12, 0] ^= np.uint64(4)
+    assert finding_of(dumped(), gone).alternatives == ("KV209", "KV311")
+    assert finding_of(dumped(), foreign).alternatives[0] == "KV202"
+    assert finding_of(dumped(), late).alternatives == ("KV203", "KV202")
+    assert finding_of(dumped(), flipped).alternatives == ("KV208",)
+
+
+@pytest.mark.parametrize(
+    ("damage", "rule"),
+    [
+        (partial(shift_positions, request_id="A", first=1, delta=1), "KV204"),
+        (partial(wrong_token, request_id="A", position=1, token=99), "KV201"),
+    ],
+)
+def test_records_that_are_chained_wrongly_from_some_position_on_are_told_by_the_first(
+    damage: Callable[[World], None], rule: str
+) -> None:
+    chained = dumped(THERE, key=HOST)
+    damage(chained)
+    assert finding_of(dumped(), chained).alternatives[0] == rule
 
 
 def test_digests_alone_say_that_bytes_would_settle_it() -> None:

@@ -192,6 +192,23 @@ def test_nothing_in_common_is_never_clean() -> None:
     assert compared(empty, empty).exit_code == 5
 
 
+def test_a_request_that_ends_early_behind_a_transfer_is_not_clean() -> None:
+    short = dumped(THERE, key=HOST)
+    short.request_of("A").kv_len = 2
+    clear(short, [12, 13])
+    report = compared(dumped(), short)
+    assert report.exit_code == 5
+    assert report.coverage.families[Family.INDEX].checked == 6
+    assert report.coverage.families[Family.RECORDS].checked == 6
+    assert "2 positions of requests: B ends before them" in report.legs[0].unchecked
+    longer = dumped()
+    longer.request_of("A").kv_len = 2
+    assert compared(longer, dumped(THERE, key=HOST)).exit_code == 0
+    steps = [dumped(key=PoolKey(step=step)) for step in range(2)]
+    steps[1].request_of("A").kv_len = 2
+    assert compared(*steps).exit_code == 0
+
+
 def test_content_of_b_that_a_lacks_is_said_and_lowers_nothing() -> None:
     report = compared(dumped().snapshot(slots=range(6)), dumped(THERE, key=HOST), sequences=False)
     assert report.verdict is Verdict.CLEAN
@@ -245,7 +262,7 @@ def test_copies_in_flight_are_not_judged() -> None:
     clear(damaged, THERE[1])
     report = compared(dumped(), damaged)
     assert not report.violations_total
-    assert "request B: A alone names them" in report.legs[0].unchecked
+    assert "request B: A alone holds them" in report.legs[0].unchecked
 
 
 def test_one_request_or_layer_may_be_compared_alone() -> None:

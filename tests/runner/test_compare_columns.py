@@ -80,6 +80,13 @@ def test_a_leg_that_compares_no_bytes_says_why(
     assert not found.compared
 
 
+def test_digests_that_cover_no_byte_compare_nothing() -> None:
+    blind = replace(BYTES, kv={n: replace(c, read_bytes=0) for n, c in BYTES.kv.items()})
+    assert set(_columns(blind, blind).left_out.values()) == {"digests of A cover no byte of it"}
+    with pytest.raises(SnapshotInconsistent):
+        _columns(blind, BYTES)
+
+
 @pytest.mark.parametrize(
     "change", [{"read_bytes": 8}, {"dtype": "float16"}], ids=["read_bytes", "dtype"]
 )

@@ -15,7 +15,7 @@ def test_content_requests_slots_and_columns_of_one_dump_alone_are_said() -> None
     [leg] = compared(dumped(), right.dataset(snapshot=snapshot)).legs
     assert leg.unchecked == [
         "1 of 5 slots of A: B has none of their content",
-        "request B: A alone names them",
+        "request B: A alone holds them",
         "1 position of requests: B lacks the slots",
         "kv.v.1: A alone has it",
     ]
@@ -29,4 +29,4 @@ def test_a_leg_without_a_match_says_why() -> None:
         right.stamp_request(request)
     [leg] = compared(left, right).legs
     assert leg.unchecked[0].startswith("no slot is matched: ")
-    assert "requests A, B: A alone names them" in leg.unchecked
+    assert "requests A, B: A alone holds them" in leg.unchecked
