@@ -65,7 +65,7 @@ def _written_over(view: RecordView, known: NDArray[np.int64]) -> list[Explanatio
     rows = view.rows
     broken = view.with_open(FailReason.VERIFY_CHAIN_HASH_MISMATCH)
     broken = broken[~np.isin(rows.rows[broken], known) & ~np.isin(rows.prev_rows[broken], known)]
-    bits = rows.reasons[broken] & np.uint32(RECORD_REASONS)
+    bits = view.all_open_reasons[broken] & np.uint32(RECORD_REASONS)
     # Nothing but the chain check, and whole for its own successor: a consequence, behind a bad row.
     is_sound = bits == np.uint32(FailReason.VERIFY_CHAIN_HASH_MISMATCH)
     is_sound &= ~np.isin(rows.rows[broken], rows.prev_rows[broken])

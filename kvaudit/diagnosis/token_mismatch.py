@@ -19,14 +19,16 @@ RULE = Rule(id="KV201", name="token-mismatch", severity=Severity.ERROR)
 def explain(failures: Failures) -> list[Explanation]:
     """Rows that hold another token and are right in all else, and so are their successors.
 
-    The token was wrong when it was stamped (CASES.md 2, fact 3): a record that changed later has
-    lost its successor. Rows that follow one another in a sequence are of one cause.
+    What another rule explains is no matter: positions may be off in the whole pool. The token was
+    wrong when it was stamped (CASES.md 2, fact 3): a record that changed later has lost its
+    successor. Rows that follow one another in a sequence are of one cause.
     """
     return [found for view in failures.views for found in _in_launch(view)]
 
 
 def _in_launch(view: RecordView) -> list[Explanation]:
-    failed = view.with_only(FailReason.VERIFY_TOKEN_MISMATCH)
+    failed = view.with_open(FailReason.VERIFY_TOKEN_MISMATCH)
+    failed = failed[view.all_open_reasons[failed] == FailReason.VERIFY_TOKEN_MISMATCH]
     failed = failed[~np.isin(view.rows.rows[failed], view.replaced_rows)]
     return [_explanation(view, run) for run in view.runs(failed)]
 

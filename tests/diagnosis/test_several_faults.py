@@ -9,7 +9,7 @@ import pytest
 
 from kvaudit.core.dataset import AuditedPool
 from kvaudit.errors import ConfigError
-from kvaudit.runner.inject import FAULT_CLASSES
+from kvaudit.runner.inject import FAULT_CLASSES, inject
 from tests.helpers.several_faults import (
     WHOLE_POOL,
     Said,
@@ -109,3 +109,23 @@ def test_a_large_pool_of_many_layers_and_sequences_has_a_finding_each_too() -> N
     """100,000 slots, 200 sequences and 30 layers."""
     shape = Shape(page_size=16, num_groups=100, pages_each=32, num_layers=30, row_bytes=32)
     assert _all_at_once(shape, digests_only=False, classes=ONCE) == len(ONCE)
+
+
+# Moved content stands at other positions than its own: beside an offset of all, both are solved for
+# and neither is known.
+BESIDE_AN_OFFSET = tuple(rule for rule in CLASSES if rule not in ("KV205", "KV206"))
+
+
+@CONTENT
+@pytest.mark.parametrize("rule", BESIDE_AN_OFFSET)
+def test_a_fault_beside_an_undeclared_offset_of_the_whole_pool_is_named_as_well(
+    rule: str, digests_only: bool
+) -> None:
+    shifted = inject(_pool("pages of 16", digests_only), "KV207", seed=0).pool
+    alone = _alone("pages of 16", digests_only, rule, 1)
+    if alone is None:
+        return
+    found = said_of(with_fault(shifted, rule, 1, seed=1))
+    places = [part[:3] for part in found if part[0] != "KV207"]
+    assert places == [part[:3] for part in alone]
+    assert [part[0] for part in found].count("KV207") == 1
