@@ -20,12 +20,25 @@ if TYPE_CHECKING:
     from kvaudit.core.blame_report import BlameReport
     from kvaudit.core.comparison import CompareOptions
     from kvaudit.core.dataset import Dataset
+    from kvaudit.core.layer0_table import Layer0Table
     from kvaudit.core.layout import SlotRanges
     from kvaudit.core.recorded_run import RecordedRun
     from kvaudit.core.report import Report
     from kvaudit.runner.inject import Injection
 
-__all__ = ["audit", "bench", "blame", "compare", "inject", "open", "open_run", "replay", "stamp"]
+__all__ = [
+    "audit",
+    "bench",
+    "blame",
+    "compare",
+    "inject",
+    "learn",
+    "learn_model",
+    "open",
+    "open_run",
+    "replay",
+    "stamp",
+]
 
 StrPath = str | os.PathLike[str]
 
@@ -97,7 +110,7 @@ def blame(
     target: str,
     *,
     backend: str = "auto",
-    skip_bytes: bool = False,
+    options: AuditOptions | None = None,
     observer: RunObserver | None = None,
 ) -> BlameReport:
     """Gather everything that is known of one slot, with what an audit of its pool finds there.
@@ -106,7 +119,9 @@ def blame(
         dataset: what `open` returned, of one pool.
         target: a slot in the engine's numbering, as `873`, or a request and a position, as `tale@9`.
         backend: `auto`, `cuda`, `cpu` or `reference`; a named one is a demand.
-        skip_bytes: look for findings without the pool's KV bytes; the slot's own are compared.
+        options: whether the audit that gives the findings reads the pool's KV bytes (the slot's own
+            are compared all the same), and what it judges layer 0 by; nothing else of it is used.
+            None = the defaults.
         observer: told of progress; None = nobody.
 
     Raises:
@@ -120,9 +135,10 @@ def blame(
     from kvaudit.core.job_size import kv_bytes_of, num_entries_of
     from kvaudit.runner.blame import blame as run_blame
 
+    options = AuditOptions() if options is None else options
     chosen, choice = choose(
         backend,
-        kv_bytes=0 if skip_bytes else kv_bytes_of(dataset.pools),
+        kv_bytes=0 if options.skip_bytes else kv_bytes_of(dataset.pools),
         num_entries=num_entries_of(dataset.pools),
     )
     return run_blame(
@@ -130,7 +146,7 @@ def blame(
         target,
         backend=chosen,
         choice=choice,
-        skip_bytes=skip_bytes,
+        options=options,
         observer=SilentObserver() if observer is None else observer,
     )
 
@@ -176,6 +192,65 @@ def compare(
         options=options,
         observer=SilentObserver() if observer is None else observer,
     )
+
+
+def learn(
+    dataset: Dataset,
+    *,
+    backend: str = "auto",
+    observer: RunObserver | None = None,
+) -> Layer0Table:
+    """Learn what layer 0 holds of each token from dumps: what most slots of a token hold.
+
+    Args:
+        dataset: what `open` returned: dumps of one model and rank, with the bytes of layer 0.
+        backend: `auto`, `cuda`, `cpu` or `reference`; a named one is a demand.
+        observer: told of progress; None = nobody.
+
+    Raises:
+        InputError: a file is corrupt, has no layer-0 V or no tokens, or rows of one token differ.
+        BackendError: a demanded backend cannot run, or failed while it ran.
+    """
+    from kvaudit.backends.availability import choose
+    from kvaudit.core.job_size import kv_bytes_of
+    from kvaudit.runner.learn import learnt_table
+
+    if dataset.left_out:
+        raise dataset.left_out[0]
+    chosen, _ = choose(backend, kv_bytes=kv_bytes_of(dataset.pools), num_entries=0)
+    return learnt_table(
+        dataset.pools,
+        backend=chosen,
+        observer=SilentObserver() if observer is None else observer,
+    )
+
+
+def learn_model(
+    path: StrPath,
+    *,
+    dtype: str | None = None,
+    max_length: int | None = None,
+    observer: RunObserver | None = None,
+) -> Layer0Table:
+    """Learn what layer 0 holds of each token from a model's weights, without a forward pass.
+
+    Args:
+        path: the model's folder with `config.json` and safetensors, or a `.gguf` file.
+        dtype: the type that the engine computes in, `float32`, `float16` or `bfloat16`; None = that
+            of the weights.
+        max_length: the longest sequence that the engine allows, in tokens, by which some rotations
+            scale; None = not known.
+        observer: told of progress; None = nobody.
+
+    Raises:
+        InputError: a file is missing or damaged, or layer 0 of this model is no function of token
+            and position: `ModelNotApplicable`, with the reason.
+        BackendNotInstalled: a .gguf file needs the extra `models`.
+        ConfigError: dtype is none of these.
+    """
+    from kvaudit.importers.model_weights import model_table
+
+    return model_table(os.fspath(path), dtype=dtype, longest=max_length, observer=observer)
 
 
 def stamp(

@@ -17,6 +17,7 @@ from kvaudit.cli.doctor_cmd import doctor
 from kvaudit.cli.exit_code import ExitCode
 from kvaudit.cli.explain_cmd import explain
 from kvaudit.cli.inject_cmd import inject
+from kvaudit.cli.learn_cmd import learn
 from kvaudit.cli.replay_cmd import replay
 from kvaudit.cli.show_cmd import show
 from kvaudit.cli.stamp_cmd import stamp
@@ -81,6 +82,7 @@ app.command(rich_help_panel=CHECK)(blame)
 app.command(rich_help_panel=CHECK)(explain)
 app.command(rich_help_panel=CHECK)(show)
 app.command(rich_help_panel=CAPTURE)(stamp)
+app.command(rich_help_panel=ADVANCED)(learn)
 app.command(rich_help_panel=ADVANCED)(replay)
 app.command(rich_help_panel=ADVANCED)(inject)
 app.command(rich_help_panel=ADVANCED)(bench)

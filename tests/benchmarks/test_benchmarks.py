@@ -10,11 +10,21 @@ import pytest
 
 SMALL = {
     "bench_chain": ["--slots", "2000", "4000", "8000", "--repeats", "1"],
+    "bench_layer0_separation": ["--tokens", "500"],
     "bench_layer0_noise": [
         *("--device", "cpu", "--vocab", "400", "--tokens", "64"),
         *("--hidden", "256", "--heads", "2", "--head-dim", "64"),
     ],
-    "bench_compare": ["--slots", "2000", "--digest-layers", "1", "--bytes-per-token", "64", "--repeats", "1"],
+    "bench_compare": [
+        "--slots",
+        "2000",
+        "--digest-layers",
+        "1",
+        "--bytes-per-token",
+        "64",
+        "--repeats",
+        "1",
+    ],
     "bench_audit": ["--gib", "0.002", "--layers", "1", "--bytes-per-token", "64"],
 }
 
