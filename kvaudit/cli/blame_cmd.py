@@ -15,8 +15,10 @@ from kvaudit.cli.options import (
     ColorMode,
     Expect,
     Format,
+    Layer0Rows,
     OutputFormat,
     Tokenizer,
+    layer0_source,
 )
 
 Dump = Annotated[
@@ -51,6 +53,7 @@ def blame(
     *,
     expect: Expect = None,
     skip_bytes: SkipBytes = False,
+    layer0: Layer0Rows = "auto",
     tokenizer: Tokenizer = None,
     backend: Backend = BackendName.AUTO,
     format: Format = OutputFormat.TEXT,  # noqa: A002 - the option's name
@@ -67,15 +70,15 @@ def blame(
     """
     from kvaudit import api
     from kvaudit.cli.screen import progress, write_document
+    from kvaudit.core.audit_options import AuditOptions
     from kvaudit.importers.tokenizer_file import read_tokenizer
     from kvaudit.render.blame_report import blame_lines
 
+    options = AuditOptions(skip_bytes=skip_bytes, layer0=layer0_source(layer0))
     words = None if tokenizer is None else read_tokenizer(tokenizer)
     with progress(quiet=quiet) as observer:
         dataset = api.open([dump], expect=tuple(expect or ()))
-        report = api.blame(
-            dataset, target, backend=backend, skip_bytes=skip_bytes, observer=observer
-        )
+        report = api.blame(dataset, target, backend=backend, options=options, observer=observer)
     call = ["kvaudit", "blame", report.path]
     for path in expect or ():
         call += ["--expect", path]

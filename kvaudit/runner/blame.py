@@ -36,7 +36,7 @@ def blame(
     *,
     backend: Backend,
     choice: BackendChoice,
-    skip_bytes: bool,
+    options: AuditOptions,
     observer: RunObserver,
 ) -> BlameReport:
     """Gather what is known of one slot, and audit its pool.
@@ -46,8 +46,8 @@ def blame(
         target: the slot, or a request and a position: `873`, `tale@9`.
         backend: what computes.
         choice: which backend that is, and why.
-        skip_bytes: leave the pool's KV bytes out of the audit that gives the findings; the slot's
-            own are compared all the same.
+        options: whether the audit that gives the findings reads the pool's KV bytes (the slot's own
+            are compared all the same), and what it judges layer 0 by; nothing else of it is used.
         observer: told of progress.
 
     Raises:
@@ -63,7 +63,7 @@ def blame(
     started = time.perf_counter()
     whole = _audited(
         pool,
-        AuditOptions(skip_bytes=skip_bytes, max_violations=0),
+        AuditOptions(skip_bytes=options.skip_bytes, layer0=options.layer0, max_violations=0),
         rules=chosen_rules((), ()),
         backend=backend,
         observer=observer,
@@ -84,7 +84,7 @@ def blame(
         findings=whole.findings,
         failed=alone.violations,
     )
-    report = case.report(choice=choice, self_check=passed, skip_bytes=skip_bytes)
+    report = case.report(choice=choice, self_check=passed, skip_bytes=options.skip_bytes)
     return replace(
         report,
         inputs=dataset.files,

@@ -115,3 +115,12 @@ def test_torch_is_never_imported() -> None:
         "sys.exit(9 if 'torch' in sys.modules else code)",
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_table_of_layer_0_that_cannot_be_used_is_an_input_error(
+    clean: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sequences = clean / "target.sequences.arrow"
+    assert run(["blame", str(clean), "3", "--layer0", str(sequences)]) == ExitCode.INPUT
+    assert str(sequences) in capsys.readouterr().err
+    assert run(["blame", str(clean), "3", "--layer0", "off"]) == ExitCode.CLEAN

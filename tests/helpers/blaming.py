@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kvaudit.backends.availability import choose
+from kvaudit.core.audit_options import AuditOptions
 from kvaudit.core.blame_report import BlameReport
 from kvaudit.core.dataset import AuditedPool, Dataset
 from kvaudit.core.observer import SilentObserver
@@ -12,7 +13,7 @@ from tests.helpers.worlds import World
 
 
 def blamed(
-    pools: World | Dataset, target: str | int, *, skip_bytes: bool = False, backend: str = "cpu"
+    pools: World | Dataset, target: str | int, *, backend: str = "cpu", **options: object
 ) -> BlameReport:
     """All that is known of a slot, or of a request's position."""
     chosen, choice = choose(backend, kv_bytes=0, num_entries=0)
@@ -21,7 +22,7 @@ def blamed(
         str(target),
         backend=chosen,
         choice=choice,
-        skip_bytes=skip_bytes,
+        options=AuditOptions(**options),
         observer=SilentObserver(),
     )
 
