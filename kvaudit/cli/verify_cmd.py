@@ -44,8 +44,11 @@ HELP = f"""Check dumped KV pools against what they should hold.
 A snapshot says what a pool holds; sequences or a plan beside it say what it should hold. The
 verdict comes first, with how much of each family of checks it covers: index (the tables, no KV
 needed), records (the canary's token, position and chain), bytes (KV bytes or their digests against
-the stamped ones). Identity (content against tokens) has a place in the reports, but no rule of this
-version judges it: it reads "-".
+the stamped ones), identity (what layer 0 holds against tokens and positions, no stamp needed).
+
+Identity is judged where a dump has tokens and the bytes of layer 0, a slot by the others of its
+token, or by a table (--layer0). Unless --require names it, slots that it cannot judge lower no
+verdict, and it never makes one clean alone.
 
 Without sequences and plans, records are judged by the chains that they form, each one position
 behind the one that it follows, and bytes wherever there is a record or a stamp. The verdict line
@@ -55,7 +58,8 @@ then reads "records by chain (no expectations)", and --require index leaves with
 A verdict says nothing about:
   - slots that no request, cached prefix or plan entry names;
   - bytes without a stamp: the family reads "-", and columns are counted;
-  - layers and halves outside the stamped columns;
+  - layers and halves outside the stamped columns; identity sees layer 0
+    alone, and of a dump by itself the tokens that repeat;
   - what was wrong before it was stamped, NaN included: an equal digest
     proves that bytes did not change since, never that they were right;
   - a foreign chain or a wrong token that was stamped consistently, unless
