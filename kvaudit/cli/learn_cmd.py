@@ -58,7 +58,7 @@ DType = Annotated[
     TableType | None,
     typer.Option(
         envvar="KVAUDIT_DTYPE",
-        help="With --model: the type that the engine computes in. Default: that of the weights.",
+        help="Of a model: the type that the engine computes in. Default: that of the weights.",
     ),
 ]
 MaxLength = Annotated[
@@ -67,7 +67,7 @@ MaxLength = Annotated[
         metavar="TOKENS",
         min=1,
         envvar="KVAUDIT_MAX_LENGTH",
-        help="With --model: the longest sequence that the engine allows. Dynamic and longrope RoPE "
+        help="Of a model: the longest sequence that the engine allows. Dynamic and longrope RoPE "
         "scale by it.",
     ),
 ]
