@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kvaudit import api
+from kvaudit.core.layer0_table import TableSource
+from kvaudit.errors import InputError, NotArrow
+from tests.helpers.command_line import ROOT
+from tests.helpers.pool_files import stamped, two_ranks, written
+
+
+def test_a_dump_of_a_model_teaches_what_its_tokens_hold() -> None:
+    table = api.learn(api.open([ROOT / "examples" / "smollm2-clean"]), backend="cpu")
+    assert table.source is not TableSource.MODEL
+
+
+def test_a_dump_without_float_rows_teaches_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        api.learn(api.open([written(stamped(), tmp_path / "pool")]), backend="cpu")
+
+
+def test_a_set_with_a_file_that_cannot_be_used_teaches_nothing(tmp_path: Path) -> None:
+    with pytest.raises(NotArrow):
+        api.learn(api.open([two_ranks(tmp_path / "set", damaged=stamped())]), backend="cpu")
+
+
+def test_a_folder_without_a_model_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        api.learn_model(tmp_path)
