@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.backends.device_arrays import DeviceViews
-from kvaudit.backends.recorded_work import Enqueue, recorded
+from kvaudit.backends.recorded_work import Enqueue, recorded, side_stream
 from kvaudit.constants import WORD_BYTES
 from kvaudit.kernels.array_forms import KernelArray
 from kvaudit.kernels.cuda_module import Stream, cuda, load_only, on_stream
@@ -68,7 +68,7 @@ class Buffer:
 
     def __init__(self, num_bytes: int) -> None:
         self.host: NDArray[np.uint8] = cuda.pinned_array(num_bytes, dtype=np.uint8)
-        self.stream: Stream = cuda.stream()
+        self.stream: Stream = side_stream()
         self._twin = DeviceViews(num_bytes, np.uint8)
         self.words: KernelArray = self._twin.memory.view(np.uint64)
         self.block_sums: KernelArray = cuda.device_array(
@@ -171,7 +171,9 @@ class Staging:
         for buffer in self._buffers:
             buffer.make_room(num_rows)
         self._slots = DeviceViews(num_rows, np.int64)
-        self._slots.memory.copy_to_device(np.arange(num_rows, dtype=np.int64))
+        stream = self._buffers[0].stream
+        self._slots.memory.copy_to_device(np.arange(num_rows, dtype=np.int64), stream=stream)
+        stream.synchronize()
 
     def reset(self) -> None:
         """A walk has ended, or was given up: all buffers are free once their work is done."""

@@ -16,34 +16,51 @@ from kvaudit.kernels.cuda_module import SIMULATED, Stream, cuda
 Enqueue: TypeAlias = Callable[[], None]
 
 
+def side_stream() -> Stream:
+    """A stream that has nothing to do with the default one.
+
+    While work of another kind of stream is recorded, whoever uses the default one fails: torch does.
+    """
+    if SIMULATED:
+        return cuda.stream()
+    from cuda.bindings import driver
+
+    (handle,) = _checked(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
+    stream = cuda.external_stream(int(handle))
+    weakref.finalize(stream, driver.cuStreamDestroy, handle).atexit = False
+    return stream
+
+
 def recorded(enqueue: Enqueue, stream: Stream) -> Enqueue:
-    """What a call enqueues on a stream, as a CUDA graph; in the simulator the call itself.
+    """What a call enqueues on a stream, as a CUDA graph, or the call itself where none can be made.
 
     Args:
-        enqueue: enqueues the work, and allocates nothing; its kernels are loaded. It is kept, and
-            with it the memory that it works on.
-        stream: where the work is enqueued, now and later, while its device is the current one.
+        enqueue: enqueues the work, and allocates nothing; its kernels are loaded. The memory that
+            it works on has to live as long as the work is enqueued again.
+        stream: a `side_stream`, on which the work is enqueued, now and later, while its device is
+            the current one.
 
     Returns:
         what enqueues the work again.
-
-    Raises:
-        DeviceFailed: the driver could not record it.
     """
-    return enqueue if SIMULATED else _Graph(enqueue, stream)
+    if SIMULATED:
+        return enqueue
+    try:
+        return _Graph(enqueue, stream)
+    except Exception:  # noqa: BLE001 - the call says what is wrong with it when it is made
+        return enqueue
 
 
 class _Graph:
-    """A recorded call."""
+    """A recorded call, of which it keeps nothing: what keeps it may be kept by that."""
 
     def __init__(self, enqueue: Enqueue, stream: Stream) -> None:
         from cuda.bindings import driver
 
-        self._kept = enqueue
         self._stream = int(stream)
         self._launch = driver.cuGraphLaunch
-        # Other threads may go on allocating meanwhile; what this one frees is freed later.
-        mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        # What Python collects meanwhile may be anyone's: it may be freed, and numba-cuda's is later.
+        mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
         with cuda.defer_cleanup():
             _checked(driver.cuStreamBeginCapture(self._stream, mode))
             try:
@@ -59,7 +76,11 @@ class _Graph:
 
 
 def _checked(outcome: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a call of the driver returned beside its status."""
+    """What a call of the driver returned beside its status.
+
+    Raises:
+        DeviceFailed: it failed.
+    """
     status, *values = outcome
     if status:
         raise DeviceFailed(
