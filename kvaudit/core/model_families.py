@@ -13,11 +13,13 @@ from kvaudit.errors import ModelNotApplicable
 class Norm(StrEnum):
     """What stands before the projections of layer 0, and after that of K where K has a norm.
 
-    RMS: x / rms(x), rounded, times the weight. RMS_PLUS_ONE: x / rms(x) times (1 + weight), rounded
-    once. LAYER: with the mean taken off, weight and bias where there are any. NONE: nothing.
+    RMS: x / rms(x), rounded, times the weight. RMS_ONCE: the same, rounded once, at the end.
+    RMS_PLUS_ONE: x / rms(x) times (1 + weight), rounded once. LAYER: with the mean taken off, weight
+    and bias where there are any. NONE: nothing.
     """
 
     RMS = "rms"
+    RMS_ONCE = "rms once"
     RMS_PLUS_ONE = "rms plus one"
     LAYER = "layer"
     NONE = "none"
@@ -62,6 +64,8 @@ FAMILIES: Final = {
     "qwen3": _LLAMA,
     "qwen3_moe": _LLAMA,
     "smollm3": Family(theta=2e6),
+    "seed_oss": _LLAMA,
+    "gpt_oss": Family(norm=Norm.RMS_ONCE, theta=150_000.0),
     "phi3": _LLAMA,
     "granite": _LLAMA,
     "gemma": _GEMMA,
@@ -71,7 +75,8 @@ FAMILIES: Final = {
     ),
     "glm": _GLM,
     "glm4": _GLM,
-    "olmo2": Family(norm=Norm.NONE, k_norm=Norm.RMS),
+    "olmo2": Family(norm=Norm.NONE, k_norm=Norm.RMS_ONCE),
+    "olmo3": Family(norm=Norm.NONE, k_norm=Norm.RMS_ONCE, theta=5e5),
     "phi": Family(norm=Norm.LAYER, eps_key="layer_norm_eps", rotary_share=0.5),
     "stablelm": Family(norm=Norm.LAYER, eps_key="layer_norm_eps", rotary_share=0.25),
     "gpt_neox": Family(norm=Norm.LAYER, eps_key="layer_norm_eps", rotary_share=0.25),

@@ -9,11 +9,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kvaudit.core.element_types import element_type
 from kvaudit.core.model_config import ModelConfig
 from kvaudit.core.model_families import Family, family_of, not_applicable
 from kvaudit.core.model_rope import FULL, SLIDING, head_dim_of, layer0_rope
 from kvaudit.errors import ModelNotApplicable
 from kvaudit.importers.layer0_weights import Layer0Weights, NormWeights, Projection
+from kvaudit.importers.scaled_weights import SCALE_NAMES, scaled
 from kvaudit.importers.weight_tensor import TensorSet, WeightTensor
 
 # Where the text model stands among a model's tensors.
@@ -48,7 +50,7 @@ def layer0_weights(
     """
     family = family_of(config.text("model_type"), path=config.path)
     _check_applicable(config)
-    layer = _LayerTensors(tensors, path=path)
+    layer = _LayerTensors(tensors, path=path, block=_scale_block(config))
     num_query_heads = config.count("num_attention_heads")
     num_heads = config.count("num_key_value_heads", num_query_heads)
     head_dim = head_dim_of(config)
@@ -103,10 +105,19 @@ def _embedding_scale(config: ModelConfig, family: Family) -> float:
     return config.number("embedding_multiplier", 1.0)
 
 
+def _scale_block(config: ModelConfig) -> tuple[int, ...]:
+    """Rows and columns of the blocks that have a scale each; () where there are none."""
+    quantised = config.section("quantization_config")
+    if quantised is None or not quantised.has("weight_block_size"):
+        return ()
+    return tuple(int(size) for size in quantised.numbers("weight_block_size"))
+
+
 class _LayerTensors:
     """The tensors of the embedding and of layer 0, by the end of their names."""
 
-    def __init__(self, tensors: TensorSet, *, path: str) -> None:
+    def __init__(self, tensors: TensorSet, *, path: str, block: tuple[int, ...]) -> None:
+        self._block = block
         self._tensors = tensors
         self._names = tensors.names
         self._path = path
@@ -159,10 +170,29 @@ class _LayerTensors:
         weight = self.optional(f"{name}.weight")
         if weight is None:
             raise self._without(name)
+        if self._is_scaled(name):
+            weight = self._scaled(name, weight)
         return Projection(weight=weight, bias=self.optional(f"{name}.bias"))
 
     def _dtype(self, name: str) -> str:
+        if self._is_scaled(name):
+            return self.embedding.dtype
         return self._tensors.tensor(self._full(f"{name}.weight")).dtype
+
+    def _is_scaled(self, name: str) -> bool:
+        """Whether a weight is stored in one byte, which needs a scale."""
+        kind = element_type(self._tensors.tensor(self._full(f"{name}.weight")).dtype)
+        return kind is not None and kind.itemsize == 1
+
+    def _scaled(self, name: str, stored: NDArray[np.float32]) -> NDArray[np.float32]:
+        for end in SCALE_NAMES:
+            scale = self.optional(f"{name}.weight{end}")
+            weight = None if scale is None else scaled(stored, scale, block=self._block)
+            if weight is not None:
+                return weight
+        raise not_applicable(
+            f"{self._full(name)}.weight is quantised, and its scale is not known", path=self._path
+        )
 
     def _has(self, name: str) -> bool:
         return self._full(f"{name}.weight") in self._names

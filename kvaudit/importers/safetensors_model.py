@@ -142,8 +142,10 @@ class _SafetensorsFile:
             raise self._refusal(f"it has no tensor {name}, which the index says it has")
         stored = entry.get("dtype")
         shape, offsets = _counts(entry.get("shape")), _counts(entry.get("data_offsets"))
-        if not shape or len(offsets) != 2:  # noqa: PLR2004 - from where to where
+        if shape is None or offsets is None or len(offsets) != 2:  # noqa: PLR2004 - from where to where
             raise self._refusal(f"the shape or the offsets of {name} are none")
+        # A single number has no rows: it is read as one.
+        shape = shape or (1,)
         first, last = (self._first + offset for offset in offsets)
         if not self._first <= first <= last <= len(self._data):
             raise self._refusal(f"{name} lies outside of the file")
@@ -166,8 +168,8 @@ class _SafetensorsFile:
         return WeightTensor(name=name, shape=shape, dtype=kind.name, read=read)
 
 
-def _counts(values: object) -> tuple[int, ...]:
-    """A list of counts; an empty one where it holds anything else."""
+def _counts(values: object) -> tuple[int, ...] | None:
+    """A list of counts; None where it is none."""
     if not isinstance(values, list) or not all(type(each) is int and each >= 0 for each in values):
-        return ()
+        return None
     return tuple(values)

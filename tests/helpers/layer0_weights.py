@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from kvaudit.importers.layer0_weights import Layer0Weights, NormWeights, Projection
 from kvaudit.core.model_families import Norm
+from kvaudit.importers.layer0_weights import Layer0Weights, NormWeights, Projection
 from kvaudit.importers.weight_tensor import WeightTensor
 
 EMBEDDING = np.array([[3.0, 4.0], [0.0, 2.0], [-6.0, 8.0]], dtype=np.float32)

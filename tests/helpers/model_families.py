@@ -83,6 +83,21 @@ CASES = {
     "qwen2": ModelCase(architecture="Qwen2"),
     "qwen2-moe": ModelCase(architecture="Qwen2Moe", settings={"num_experts": 4}),
     "qwen3": ModelCase(architecture="Qwen3", settings={"head_dim": 32}),
+    "qwen3-moe": ModelCase(
+        architecture="Qwen3Moe",
+        settings={"head_dim": 32, "num_experts": 4, "num_experts_per_tok": 2},
+    ),
+    "ministral": ModelCase(architecture="Ministral", settings={"head_dim": 16}),
+    "seed-oss": ModelCase(architecture="SeedOss", settings={"head_dim": 16}),
+    "gpt-oss": ModelCase(
+        architecture="GptOss",
+        settings={
+            "head_dim": 16,
+            "num_local_experts": 2,
+            "num_experts_per_tok": 1,
+            "sliding_window": 512,
+        },
+    ),
     "smollm3": ModelCase(architecture="SmolLM3"),
     "smollm3-nope": ModelCase(
         architecture="SmolLM3", settings={"no_rope_layers": [0], "layer_types": ["full_attention"]}
@@ -108,6 +123,7 @@ CASES = {
     "glm": ModelCase(architecture="Glm", settings={"head_dim": 16}),
     "glm4": ModelCase(architecture="Glm4", settings={"head_dim": 16}),
     "olmo2": ModelCase(architecture="Olmo2"),
+    "olmo3": ModelCase(architecture="Olmo3"),
     "phi": ModelCase(architecture="Phi"),
     "stablelm": ModelCase(architecture="StableLm", settings={"use_qkv_bias": True}),
     "gpt-neox": ModelCase(architecture="GPTNeoX", settings={"num_key_value_heads": 4}),

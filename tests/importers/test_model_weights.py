@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from kvaudit.core.layer0_table import TableSource
 from kvaudit.core.rope import relative_distances
-from kvaudit.errors import ConfigError, FileUnreadable
+from kvaudit.errors import ConfigError, FileUnreadable, ModelNotApplicable
 from kvaudit.importers.model_weights import model_table
 from tests.helpers.model_families import CASES, NUM_TOKENS, layer0_cache, save_model
 
@@ -82,3 +84,38 @@ def test_what_is_no_model_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(FileUnreadable) as caught:
         model_table(str(tmp_path / name))
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("block", [None, [16, 16]], ids=["a tensor", "a block"])
+def test_weights_of_one_byte_count_with_their_scales(
+    tmp_path: Path, block: list[int] | None
+) -> None:
+    save_model(CASES["qwen2"], tmp_path, dtype=torch.bfloat16)
+    plain = model_table(str(tmp_path))
+    weights = load_file(tmp_path / "model.safetensors")
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "fp8", "weight_block_size": block}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    for half in ("k", "v"):
+        name = f"model.layers.0.self_attn.{half}_proj.weight"
+        weight = weights[name].float()
+        shape = (2, 4) if block else (1, 1)
+        scale = torch.rand(shape) + 0.01
+        divided = weight / torch.kron(scale, torch.ones(32 // shape[0], 64 // shape[1]))
+        weights |= {name: divided.to(torch.float8_e4m3fn), f"{name}_scale_inv": scale}
+    save_file(weights, tmp_path / "model.safetensors")
+    table = model_table(str(tmp_path))
+    assert table.dtype == "bfloat16"
+    rows = np.arange(NUM_TOKENS)
+    for found, wanted in (
+        (table.v_rows(rows), plain.v_rows(rows)),
+        (table.k_rows(rows), plain.k_rows(rows)),
+    ):
+        distances = relative_distances(found, wanted)
+        assert 0.001 < distances.max() < 0.1
+    save_file(
+        {name: each for name, each in weights.items() if "scale" not in name},
+        tmp_path / "model.safetensors",
+    )
+    with pytest.raises(ModelNotApplicable, match="scale is not known"):
+        model_table(str(tmp_path))
