@@ -30,6 +30,10 @@ PAGE: Final = Path(__file__).parent / "detection.md"
 Cell = Mapping[str, frozenset[str]]
 Outcomes = Mapping[str, Mapping[View, Cell]]
 
+# What layer 0 tells needs no stamp, but tokens that come again: docs/identity.md is on that.
+_OF_LAYER_0: Final = ("KV210", "KV211")
+CLASSES: Final = tuple(fault for fault in FAULT_CLASSES if fault.rule not in _OF_LAYER_0)
+
 _OF_RECORDS: Final = tuple(f"KV20{number}" for number in range(1, 10))
 _OF_BYTES: Final = ("KV301", "KV302", "KV303", "KV304", "KV305", "KV308", "KV309", "KV310")
 _OF_NUMBERS: Final = ("KV306", "KV307")
@@ -104,7 +108,8 @@ under *What a verdict covers*."""
 _HEAD: Final = """\
 Every cell is an audit: a fault class was put into a small clean pool, as `kvaudit inject` does it, \
 and the damaged pool was seen through a dump that keeps more or less of it. `python -m \
-docs.update_detection` renews this page, and a test compares. [rules.md](rules.md) explains the rules."""
+docs.update_detection` renews this page, and a test compares. [rules.md](rules.md) explains the rules. \
+What layer 0 tells without a stamp, KV210 and KV211, is in [identity.md](identity.md)."""
 
 _LEGEND: Final = """\
 ## The matrix
@@ -132,7 +137,7 @@ def measured() -> Outcomes:
     """Every cell, by rule."""
     matrix = Matrix()
     found: dict[str, dict[View, dict[str, frozenset[str]]]] = {}
-    for fault in FAULT_CLASSES:
+    for fault in CLASSES:
         cells = found.setdefault(fault.rule, {})
         for layout in LAYOUTS:
             for view, outcomes in matrix.outcomes(fault, layout).items():
@@ -190,7 +195,7 @@ def _table(content: str, outcomes: Outcomes) -> str:
     columns = [view for view in views() if view.content == content]
     names = [f"{_SHORT_STAMPS[v.stamps]} {_SHORT_EXPECTATIONS[v.expectations]}" for v in columns]
     lines = [f"| fault | {' | '.join(names)} |", f"| --- |{' --- |' * len(names)}"]
-    for fault in FAULT_CLASSES:
+    for fault in CLASSES:
         cells = [_words(outcomes[fault.rule].get(view, {})) for view in columns]
         lines.append(f"| {fault.rule} {fault.name} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
@@ -207,7 +212,7 @@ def _rank(outcome: str) -> tuple[bool, bool, str]:
 
 def _differences(outcomes: Outcomes) -> str:
     """A point for each class that is another one's, or none's, in some layout, or cannot be there."""
-    points = [point for fault in FAULT_CLASSES for point in _points_of(fault, outcomes[fault.rule])]
+    points = [point for fault in CLASSES for point in _points_of(fault, outcomes[fault.rule])]
     return "".join(f"{_wrapped('- ' + point)}\n" for point in points)
 
 

@@ -9,7 +9,6 @@ import pytest
 from docs import update_detection as detection
 from docs.detection_matrix import NAMED, View, views
 from docs.detection_pools import LAYOUTS
-from kvaudit.runner.inject import FAULT_CLASSES
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +25,7 @@ def test_the_page_is_what_the_audits_say(outcomes: detection.Outcomes) -> None:
 def test_every_class_is_named_in_a_dump_of_everything(outcomes: detection.Outcomes) -> None:
     whole = View(content="bytes", stamps="all", expectations="sequences")
     of_plan = replace(whole, expectations="plan")
-    for fault in FAULT_CLASSES:
+    for fault in detection.CLASSES:
         cell = outcomes[fault.rule][of_plan if fault.rule == "KV103" else whole]
         assert len(cell) >= len(LAYOUTS) - 1, fault.rule
         assert set(cell.values()) == {frozenset({NAMED})}, fault.rule

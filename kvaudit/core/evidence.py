@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from kvaudit.core.canary_health import CanaryHealth
 from kvaudit.core.claims import Claims, claims_of
+from kvaudit.core.dataset import AuditedPool
 from kvaudit.core.entries import ALL_ENTRIES, EntrySource, Scope
 from kvaudit.core.failed_rows import NONE_FAILED, FailedRows
 from kvaudit.core.held_slots import JUDGED_STATES, LIVE_STATES, HeldSlots
+from kvaudit.core.identity import IdentityEvidence
 from kvaudit.core.plan import PlannedLaunch
 from kvaudit.core.pool_content import PoolContent
 from kvaudit.core.sequences import Sequences, SequenceState
@@ -68,7 +70,9 @@ class PoolEvidence:
         differing: rows where a KV column differs from its stamp, by column; shape [n] each, int64,
             ascending; very many are cut to the first.
         content: what the slots hold; None where nothing failed.
+        identity: what the layer-0 rows say of the tokens; None where they were not judged.
         judges_bytes: whether the run looks at KV bytes, which a dump in mid-step does not allow.
+        earlier: what finished sequences had on slots that were given away since, the latest first.
     """
 
     snapshot: Snapshot
@@ -85,7 +89,9 @@ class PoolEvidence:
     failed: FailedRows = NONE_FAILED
     differing: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     content: PoolContent | None = None
+    identity: IdentityEvidence | None = None
     judges_bytes: bool = True
+    earlier: Sequence[AuditedPool] = ()
 
     @cached_property
     def claims(self) -> Claims:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -28,7 +28,7 @@ class Unjudged(StrEnum):
 class Content(StrEnum):
     """What a row that is not its token's holds, as far as the row itself tells."""
 
-    TOKEN = "another token"
+    FOREIGN = "another token"
     ZEROS = "zeros"
     NOT_FINITE = "a NaN or an infinity"
     OTHER_TYPE = "its own token in another element type"
@@ -44,8 +44,8 @@ class Threshold:
 
     Fields:
         distance: the largest that counts as equal.
-        noise: the 99th percentile among rows of one content.
-        separation: the 1st percentile among rows of different contents.
+        noise: a high percentile among rows of one content.
+        separation: a low percentile among rows of different contents.
         pairs: pairs of one content that were looked at.
     """
 
@@ -133,7 +133,7 @@ class IdentityEvidence:
         columns: the columns that were judged, in order.
         of_token: the threshold of V.
         of_position: that of K; None where K was not judged.
-        judged: rows that were judged, shape [num_rows], bool.
+        sound: rows that were judged and hold what they should, shape [num_rows], bool.
         content: the rows that are not their token's.
         rotation: those that are not their position's.
         whole_pool: what all judged rows have in common, where they fail at once; "" else.
@@ -143,18 +143,19 @@ class IdentityEvidence:
     columns: Sequence[str]
     of_token: Threshold
     of_position: Threshold | None
-    judged: NDArray[np.bool_]
+    sound: NDArray[np.bool_]
     content: WrongContent
     rotation: WrongRotation
     whole_pool: str = ""
 
-    @property
-    def sound(self) -> NDArray[np.bool_]:
-        """Rows that were judged and hold what they should, shape [num_rows], bool."""
-        sound = self.judged.copy()
-        sound[self.content.rows] = False
-        sound[self.rotation.rows] = False
-        return sound
+    def without_rows(self, rows: NDArray[np.int64]) -> IdentityEvidence:
+        """The same but for wrong rows, shape [n], int64, that something else explains."""
+        content, rotation = self.content, self.rotation
+        return replace(
+            self,
+            content=content.without(np.isin(content.rows, rows)),
+            rotation=rotation.without(np.isin(rotation.rows, rows)),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -167,6 +168,7 @@ class IdentityResult:
         counts: of the checked ones, those judged by a table, by repetition, and at their position
             too; then why the others were not, by reason; by the JSON keys.
         not_applicable: why none could be; "" where some were.
+        judged_rows: the rows of the snapshot that were judged, shape [n], int64.
         evidence: what was judged; None where nothing could be.
     """
 
@@ -174,4 +176,5 @@ class IdentityResult:
     checked: int = 0
     counts: Mapping[str, int] = field(default_factory=dict)
     not_applicable: str = ""
+    judged_rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     evidence: IdentityEvidence | None = None

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
+
+import numpy as np
 
 from kvaudit.core.comparison_evidence import LegEvidence
 from kvaudit.core.evidence import PoolEvidence
 from kvaudit.core.finding import Finding, RuleGroup, group_of
+from kvaudit.core.severity import Severity
 from kvaudit.diagnosis import (
     broken_link,
     bytes_changed,
     bytes_permuted,
     canary_bit_flip,
+    content_not_of_position,
+    content_not_of_token,
     double_free,
     foreign_content,
     kernel_stalled,
@@ -101,13 +107,23 @@ EXPLAINERS: Final[Mapping[Rule, Explainer]] = {
     )
 }
 
+# What finds content without a stamp, and looks only at rows that nothing above explains.
+IDENTITY_FINDERS: Final[Mapping[Rule, Callable[[PoolEvidence], list[Finding]]]] = {
+    module.RULE: module.find for module in (content_not_of_token, content_not_of_position)
+}
+
 # What looks at two dumps of one pool.
 COMPARERS: Final[Mapping[Rule, Callable[[LegEvidence], list[Finding]]]] = {
     module.RULE: module.find
     for module in (rank_divergence, transfer_divergence, violations_growing)
 }
 
-RULES: Final = tuple(sorted({*FINDERS, *EXPLAINERS, *COMPARERS}, key=lambda rule: rule.id))
+RULES: Final = tuple(
+    sorted({*FINDERS, *EXPLAINERS, *IDENTITY_FINDERS, *COMPARERS}, key=lambda rule: rule.id)
+)
+
+# What speaks of the content of a slot: identity speaks of no row that these explain.
+_OF_CONTENT: Final = (RuleGroup.IDENTITY, RuleGroup.BYTES)
 
 # What covers the index family: it is checked as far as one of these runs.
 INDEX_RULES: Final = tuple(rule for rule in RULES if group_of(rule.id) is RuleGroup.INDEX)
@@ -140,7 +156,24 @@ def chosen_rules(select: Sequence[str], ignore: Sequence[str]) -> tuple[Rule, ..
 def diagnose(evidence: PoolEvidence, rules: Sequence[Rule]) -> list[Finding]:
     """The findings of the rules: in rule order, then what explains failed rows, most rows first."""
     found = [finding for rule in rules if rule in FINDERS for finding in FINDERS[rule](evidence)]
-    return explain_rows(evidence, [e for rule, e in EXPLAINERS.items() if rule in rules], found)
+    found = explain_rows(evidence, [e for rule, e in EXPLAINERS.items() if rule in rules], found)
+    left = _not_explained(evidence, found)
+    finders = [find for rule, find in IDENTITY_FINDERS.items() if rule in rules]
+    return found + [finding for find in finders for finding in find(left)]
+
+
+def _not_explained(evidence: PoolEvidence, findings: Sequence[Finding]) -> PoolEvidence:
+    """The pool, its layer-0 rows without those whose content an error already explains."""
+    if evidence.identity is None:
+        return evidence
+    slots = [
+        slot
+        for finding in findings
+        if finding.severity is Severity.ERROR and group_of(finding.rule) in _OF_CONTENT
+        for slot in finding.slots
+    ]
+    rows = evidence.snapshot.rows_of(np.unique(np.array(slots, dtype=np.int64)))
+    return replace(evidence, identity=evidence.identity.without_rows(rows))
 
 
 def diagnose_leg(evidence: LegEvidence, rules: Sequence[Rule]) -> list[Finding]:

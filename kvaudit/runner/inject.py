@@ -10,7 +10,7 @@ import numpy as np
 
 from kvaudit.core.dataset import AuditedPool
 from kvaudit.errors import ConfigError
-from kvaudit.runner import inject_bytes, inject_index, inject_records
+from kvaudit.runner import inject_bytes, inject_identity, inject_index, inject_records
 from kvaudit.runner.inject_chains import Damage
 from kvaudit.runner.inject_copy import Aim, PoolCopy
 
@@ -19,6 +19,7 @@ SCHEMA: Final = "kvaudit.injection/1"
 _SEQUENCES: Final = "sequences"
 _RECORDS: Final = "sequences, records"
 _STAMPS: Final = "sequences, stamped KV bytes or digests"
+_LAYER0: Final = "sequences with tokens that come again, layer-0 KV bytes of a float type"
 _AIMS: Final = ("request", "position")
 
 
@@ -101,6 +102,8 @@ FAULT_CLASSES: Final = tuple(
         ("KV207", f"{_RECORDS}, no shared slots", inject_records.undeclared_offset),
         ("KV208", _RECORDS, inject_records.canary_bit_flip),
         ("KV209", f"{_RECORDS}, KV bytes or digests", inject_records.record_missing),
+        ("KV210", _LAYER0, inject_identity.content_not_of_token),
+        ("KV211", f"{_LAYER0}, kvaudit.rope", inject_identity.content_not_of_position),
         ("KV301", _STAMPS, inject_bytes.bytes_changed),
         ("KV302", _STAMPS, inject_bytes.zero_tail),
         ("KV303", "sequences, stamped KV bytes", inject_bytes.torn_row),

@@ -125,6 +125,18 @@ class PoolCopy:
             raise self.refusal(f"a position from {first} to {last - 1} of {chain.request_id}")
         return idx
 
+    def place_among(self, chain: Chain, fits: NDArray[np.bool_]) -> int | None:
+        """An index into a chain among those that fit, shape [len], bool: as in `place_in`.
+
+        None where none does, or where the position that was asked for does not.
+        """
+        self._heeded.add("position")
+        if self._aim.position is None:
+            places = np.flatnonzero(fits)
+            return int(self.rng.choice(places)) if places.size else None
+        idx = self._aim.position - chain.first_position
+        return idx if 0 <= idx < len(chain) and fits[idx] else None
+
     def records(self) -> list[NDArray[np.uint64]]:
         """Every record column that was stamped, to write to, each shape [num_rows, 4], uint64.
 

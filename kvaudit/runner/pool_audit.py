@@ -1,4 +1,4 @@
-"""One pool through the families of checks: index, bytes, records, then the rules.
+"""One pool through the families of checks: index, bytes, records, identity, then the rules.
 
 Without expectations its records are judged by the chains that they form, and its bytes wherever
 there is a record, or a stamp in a pool without records.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -21,6 +22,7 @@ from kvaudit.core.entries import ALL_ENTRIES, EntrySource
 from kvaudit.core.evidence import CoverageGaps, PoolEvidence
 from kvaudit.core.failed_rows import FailedRows
 from kvaudit.core.finding import Finding
+from kvaudit.core.identity import IdentityResult
 from kvaudit.core.launch_tag import KvHalf
 from kvaudit.core.observer import RunObserver
 from kvaudit.core.planner import window_of
@@ -32,6 +34,8 @@ from kvaudit.runner.bytes_pass import BytesPass, BytesResult
 from kvaudit.runner.chain_recovery import ChainRecovery, RecoveredChains, stamped_rows
 from kvaudit.runner.column_rows import column_violations
 from kvaudit.runner.expectations import Expectations, expectations_of, scope_of
+from kvaudit.runner.identity_pass import IdentityPass
+from kvaudit.runner.layer0_rows import distance_launcher
 from kvaudit.runner.planned_rows import PlannedRows, planned_rows
 from kvaudit.runner.records_pass import RecordsPass, RecordsResult
 from kvaudit.runner.row_space import RowSpace
@@ -53,6 +57,7 @@ class PoolResult:
         planned: the different slots planned.
         records: the records family.
         bytes: the bytes family; None when it was left out.
+        identity: the identity family.
         counts: how many slots were planned, stamped and compared.
         violations: the first rows, of every tag and of columns.
         violations_total: rows, exact.
@@ -65,6 +70,7 @@ class PoolResult:
     planned: PlannedRows
     records: RecordsResult
     bytes: BytesResult | None
+    identity: IdentityResult
     counts: SlotCounts
     violations: Sequence[Violation]
     violations_total: int
@@ -83,6 +89,7 @@ class PoolAudit:
         options: what the user asked for.
         rules: the rules to run.
         observer: told of progress.
+        earlier: what finished sequences had on slots that were given away since.
     """
 
     pool: AuditedPool
@@ -92,6 +99,7 @@ class PoolAudit:
     options: AuditOptions
     rules: Sequence[Rule]
     observer: RunObserver
+    earlier: Sequence[AuditedPool] = ()
 
     def run(self) -> PoolResult:
         """Judge the pool."""
@@ -119,12 +127,13 @@ class PoolAudit:
             )
             total += bytes_result.num_differing
         gaps = self._gaps(planned, records, bytes_result)
-        evidence = self._evidence(gaps)
+        evidence = self._evidence(gaps, sources if chains is not None else self._all_sources())
+        identity = self._identity(evidence)
+        evidence = replace(evidence, identity=identity.evidence)
         if total:
             judged = bytes_result is not None and snapshot.at is not DumpMoment.MID_STEP
             evidence = replace(
                 evidence,
-                sources=sources if chains is not None else self._all_sources(),
                 failed=FailedRows.joined(records.failed),
                 differing=bytes_result.differences if bytes_result and judged else {},
                 content=SlotContent(snapshot, space=space, backend=self.backend),
@@ -137,7 +146,8 @@ class PoolAudit:
             planned=planned,
             records=records,
             bytes=bytes_result,
-            counts=counter.count(records, bytes_result),
+            identity=identity,
+            counts=counter.count(records, bytes_result, also_read=identity.judged_rows),
             violations=violations,
             violations_total=total,
             findings=diagnose(evidence, self.rules),
@@ -175,6 +185,14 @@ class PoolAudit:
             max_rows=max(self.options.max_violations, _MAX_DIAGNOSED_ROWS),
         ).run()
 
+    def _identity(self, evidence: PoolEvidence) -> IdentityResult:
+        """The identity family, by the same kernel on every backend but the reference."""
+        return IdentityPass(
+            evidence=evidence,
+            options=self.options,
+            launcher=partial(distance_launcher, self.backend, self.observer),
+        ).run()
+
     def _gaps(
         self,
         planned: PlannedRows,
@@ -201,7 +219,7 @@ class PoolAudit:
             mid_step_entries=records.real_kv_differences,
         )
 
-    def _evidence(self, gaps: CoverageGaps) -> PoolEvidence:
+    def _evidence(self, gaps: CoverageGaps, sources: Sequence[EntrySource]) -> PoolEvidence:
         snapshot, swa_pool = self.pool.snapshot, self.swa_pool
         wanted = ("swa_slot", "alloc.ref", "alloc.state", "alloc.owner")
         columns = {n: snapshot.evidence[n].read() for n in wanted if n in snapshot.evidence}
@@ -216,5 +234,7 @@ class PoolAudit:
             swa_num_slots=None if swa_pool is None else swa_pool.num_slots,
             scope=scope_of(self.options),
             gaps=gaps,
+            sources=sources,
             judges_bytes=not self.options.skip_bytes and snapshot.at is not DumpMoment.MID_STEP,
+            earlier=self.earlier,
         )

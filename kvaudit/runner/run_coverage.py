@@ -31,6 +31,7 @@ def coverage_of(
         Family.INDEX: _index(results, rules),
         Family.RECORDS: _records(results),
         Family.BYTES: _bytes(results, options),
+        Family.IDENTITY: _identity(results),
     }
     return Coverage(
         families=families,
@@ -149,6 +150,20 @@ def _bytes(results: Sequence[PoolResult], options: AuditOptions) -> FamilyCovera
     )
 
 
+def _identity(results: Sequence[PoolResult]) -> FamilyCoverage | None:
+    parts = [result.identity for result in results if result.identity.planned]
+    if not parts:
+        return None
+    counts: Counter[str] = Counter()
+    for part in parts:
+        counts.update(part.counts)
+    return FamilyCoverage(
+        planned=sum(part.planned for part in parts),
+        checked=sum(part.checked for part in parts),
+        details=dict(counts),
+    )
+
+
 def _reason(
     results: Sequence[PoolResult],
     why: Callable[[PoolResult, AuditOptions], str],
@@ -202,9 +217,7 @@ def _why_no_bytes(result: PoolResult, options: AuditOptions) -> str:
 
 
 def _why_no_identity(result: PoolResult, _options: AuditOptions) -> str:
-    return (
-        "not checked" if any(column_layer(name) == 0 for name in result.snapshot.kv) else "no bytes"
-    )
+    return result.identity.not_applicable
 
 
 _WHY_ABSENT = {

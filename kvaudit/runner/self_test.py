@@ -30,6 +30,8 @@ _POOL_OF: Final = {
     "KV106": "allocated",
     "KV107": "allocated",
     "KV108": "allocated",
+    "KV210": "layer0",
+    "KV211": "layer0",
     "KV305": "layers",
 }
 

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from kvaudit.constants import NO_PREDECESSOR
 from kvaudit.core.backend import Backend
 from kvaudit.core.dataset import AuditedPool
+from kvaudit.core.element_types import encoded
 from kvaudit.core.kv_column import ArrayColumn, ArrayKvColumn, RowColumn
 from kvaudit.core.plan import PlanDump, PlannedLaunch, VerifyPlan
+from kvaudit.core.rope import Rope, plain_frequencies
 from kvaudit.core.sequences import Sequences, SequenceState
 from kvaudit.core.snapshot import AllocState, Snapshot
 from kvaudit.runner.stamp import stamp
@@ -24,6 +26,9 @@ _PAGE_SIZE: Final = 4
 _ROW_BYTES: Final = 64
 _NUM_SLOTS: Final = 2 * _PAGE_SIZE + _NUM_REQUESTS * _LENGTH
 _LAYERS: Final = ("kv.k.0", "kv.v.0", "kv.k.1", "kv.v.1")
+_HEAD_DIM: Final = _ROW_BYTES // 2
+# So few that each comes on several pages of several requests.
+_VOCABULARY: Final = 8
 _SIDE: Final = "kv.side.scales"
 
 
@@ -32,30 +37,38 @@ def self_test_pools(backend: Backend) -> Mapping[str, AuditedPool]:
 
     `stamped` has records and stamps, of a side buffer too; `layers` no side buffer; `planned` a plan
     in the place of sequences; `allocated` the columns of an allocator and of a window's map. Those
-    contradict a fault of the tables alone, which would be a second finding.
+    contradict a fault of the tables alone, which would be a second finding. Layer 0 of `layer0` is
+    what tokens and positions make of it, and its tokens come again.
 
     Args:
         backend: what stamps them.
     """
     rng = np.random.default_rng(0)
     sequences = _sequences(rng)
-    stamped = _stamped(backend, sequences, columns=(*_LAYERS, _SIDE), rng=rng)
-    layers = _stamped(backend, sequences, columns=_LAYERS, rng=rng)
+    stamped = _stamped(
+        backend, sequences, columns=(*_LAYERS, _SIDE), data=_finite(len(_LAYERS) + 1, rng)
+    )
+    layers = _stamped(backend, sequences, columns=_LAYERS, data=_finite(len(_LAYERS), rng))
     allocated = replace(layers, evidence=_evidence(sequences))
     return {
         "stamped": AuditedPool(snapshot=stamped, sequences=(sequences,)),
         "layers": AuditedPool(snapshot=layers, sequences=(sequences,)),
+        "layer0": _of_tokens(backend, sequences, rng=rng),
         "planned": AuditedPool(snapshot=layers, plans=(_plan(sequences),)),
         "allocated": AuditedPool(snapshot=allocated, sequences=(sequences,)),
     }
 
 
-def _stamped(
-    backend: Backend, sequences: Sequences, *, columns: tuple[str, ...], rng: np.random.Generator
-) -> Snapshot:
-    data = rng.integers(1, 256, (len(columns), _NUM_SLOTS, _ROW_BYTES), dtype=np.uint8)
+def _finite(num_columns: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+    """Bytes of columns, shape [num_columns, num_slots, row_bytes], uint8."""
+    data = rng.integers(1, 256, (num_columns, _NUM_SLOTS, _ROW_BYTES), dtype=np.uint8)
     # Without this bit no element of a float type is a NaN or an infinity.
-    data &= np.uint8(0xBF)
+    return data & np.uint8(0xBF)
+
+
+def _stamped(
+    backend: Backend, sequences: Sequences, *, columns: tuple[str, ...], data: NDArray[np.uint8]
+) -> Snapshot:
     bare = Snapshot(
         slots=np.arange(_NUM_SLOTS, dtype=np.int64),
         num_slots=_NUM_SLOTS,
@@ -69,6 +82,24 @@ def _stamped(
     stamped = stamp(pool, backend=backend, combined=_LAYERS[:1])
     # What a stamp computes is read once, and not for every audit anew.
     return replace(stamped, canary=_read(stamped.canary), stamped=_read(stamped.stamped))
+
+
+def _of_tokens(backend: Backend, sequences: Sequences, *, rng: np.random.Generator) -> AuditedPool:
+    """A stamped pool of a few words, whose layer 0 is a function of token and position."""
+    tokens = rng.integers(0, _VOCABULARY, len(sequences.tokens))
+    words = replace(sequences, tokens=tokens)
+    rope = Rope(
+        inverse_frequencies=plain_frequencies(theta=10_000.0, rotary_dim=_HEAD_DIM),
+        head_dim=_HEAD_DIM,
+    )
+    k0, v0 = rng.standard_normal((2, _VOCABULARY, 1, _HEAD_DIM)).astype(np.float32)
+    k = rope.rotated(k0[tokens], np.arange(len(tokens)) % _LENGTH)
+    data = _finite(len(_LAYERS), rng)
+    for column, rows in zip(data, (k, v0[tokens]), strict=False):
+        column[words.slots] = encoded(rows.reshape(len(tokens), _HEAD_DIM), "bfloat16")
+    snapshot = _stamped(backend, words, columns=_LAYERS, data=data)
+    snapshot = replace(snapshot, metadata={"rope": rope.to_json()})
+    return AuditedPool(snapshot=snapshot, sequences=(words,))
 
 
 def _read(columns: Mapping[str, RowColumn]) -> dict[str, RowColumn]:

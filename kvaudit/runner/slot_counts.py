@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kvaudit.constants import LaunchTag
 from kvaudit.core.column_names import canary_name, tail_of
@@ -49,10 +50,23 @@ class SlotCounter:
     sources: tuple[EntrySource, ...]
     planned: PlannedRows
 
-    def count(self, records: RecordsResult, bytes_result: BytesResult | None) -> SlotCounts:
-        """Count once both passes are done; bytes_result is None when they were left out."""
+    def count(
+        self,
+        records: RecordsResult,
+        bytes_result: BytesResult | None,
+        *,
+        also_read: NDArray[np.int64],
+    ) -> SlotCounts:
+        """Count once the passes are done.
+
+        Args:
+            records: the records family.
+            bytes_result: the bytes family; None when it was left out.
+            also_read: rows that the identity family judged, shape [n], int64.
+        """
         judged = {LaunchTag[counters.tag] for counters in records.tags}
-        read = self._planned_by(judged).stampable
+        read = self._planned_by(judged).stampable.copy()
+        read[also_read] = True
         if bytes_result is None:
             return SlotCounts(
                 bytes_planned=0, bytes_checked=0, slots_checked=int(np.count_nonzero(read))

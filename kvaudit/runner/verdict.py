@@ -20,7 +20,7 @@ _WAYS_OUT: Final = {
     Family.INDEX: "pass --expect FILE with a plan or the sequences",
     Family.RECORDS: "dump the canary columns of a stamped pool",
     Family.BYTES: "dump stamped digests with the KV bytes, or with their digests",
-    Family.IDENTITY: "leave identity out of --require",
+    Family.IDENTITY: "dump layer 0 with the tokens of the sequences, or pass --layer0 TABLE",
 }
 
 

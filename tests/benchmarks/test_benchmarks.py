@@ -25,6 +25,7 @@ SMALL = {
         "--repeats",
         "1",
     ],
+    "bench_identity": ["--slots", "4096", "--vocab", "300", "--heads", "2", "--head-dim", "16"],
     "bench_audit": ["--gib", "0.002", "--layers", "1", "--bytes-per-token", "64"],
 }
 

@@ -13,9 +13,11 @@ from kvaudit.core.finding import Finding
 from kvaudit.core.sequences import SequenceState
 from kvaudit.runner.inject_copy import Aim, PoolCopy
 from tests.helpers.diagnosing import report_of
+from tests.helpers.layer0_worlds import chatty_world
 from tests.helpers.stamped_pools import F_STAMPS
 from tests.helpers.worlds import Builder, World, build
 
+OF_LAYER_0 = ("KV210", "KV211")
 OF_THE_ALLOCATOR = ("KV105", "KV106", "KV107", "KV108")
 PAGES = 6
 
@@ -66,6 +68,8 @@ def allocate(world: World) -> World:
 
 def pool_for(rule: str, page_size: int, *, digests_only: bool = False) -> AuditedPool:
     """The pool that shows a rule's fault, if any can."""
+    if rule in OF_LAYER_0 and not digests_only:
+        return _of_words(page_size)
     world = stamped_world(page_size)
     if rule in OF_THE_ALLOCATOR:
         allocate(world)
@@ -75,6 +79,13 @@ def pool_for(rule: str, page_size: int, *, digests_only: bool = False) -> Audite
     if rule == "KV103":
         return AuditedPool(snapshot=snapshot, plans=(world.plan(),))
     return AuditedPool(snapshot=snapshot, sequences=(world.sequences(),))
+
+
+def _of_words(page_size: int) -> AuditedPool:
+    """Requests of words that come again, whose layer 0 is what tokens and positions make of it."""
+    world = chatty_world(num_requests=8, length=max(48, 4 * page_size), page_size=page_size)
+    world.metadata["rope"] = world.model.rope.to_json()
+    return world.pool()
 
 
 def random_pool(rng: random.Random) -> AuditedPool:

@@ -10,7 +10,6 @@ from kvaudit.runner.self_test import SelfTestRow, self_test
 from kvaudit.runner.self_test_comparisons import DIVERGENCE_CLASSES
 from tests.helpers.watcher import Watcher
 
-
 CLASSES = (*FAULT_CLASSES, *DIVERGENCE_CLASSES)
 
 
@@ -30,7 +29,7 @@ def test_this_installation_finds_every_class() -> None:
 def test_without_any_one_rule_it_fails_and_says_what_an_audit_names_instead(
     rule_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for rules in ("FINDERS", "EXPLAINERS", "COMPARERS"):
+    for rules in ("FINDERS", "EXPLAINERS", "IDENTITY_FINDERS", "COMPARERS"):
         kept = {rule: how for rule, how in getattr(registry, rules).items() if rule.id != rule_id}
         monkeypatch.setattr(registry, rules, kept)
     failed = {row.fault.rule: row for row in _tested() if row.problem}

@@ -1,0 +1,238 @@
+"""The identity family: does each slot hold the layer-0 rows of its own token and position?
+
+V of layer 0 depends on the token alone and K on token and position, in a model whose first layer is
+attention over embedded tokens. Whether it is so in this pool is read off the pool before any row is
+judged: where rows of one token differ, nothing is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvaudit.core.audit_options import AuditOptions, Layer0
+from kvaudit.core.coverage import POSITIONS_OPEN
+from kvaudit.core.element_types import element_type
+from kvaudit.core.evidence import PoolEvidence
+from kvaudit.core.identity import (
+    IdentityEvidence,
+    IdentityResult,
+    Unjudged,
+    WrongContent,
+    WrongRotation,
+)
+from kvaudit.core.kv_column import KvColumn
+from kvaudit.core.layer0_table import Layer0Table
+from kvaudit.core.rope import Rope
+from kvaudit.core.snapshot import DumpMoment
+from kvaudit.runner.held_content import rotated_for, wrong_content
+from kvaudit.runner.identity_claims import TokenRows, token_rows
+from kvaudit.runner.layer0_rows import LaunchDistance, Layer0Rows
+from kvaudit.runner.pool_table import PoolTable
+from kvaudit.runner.position_judge import PositionVerdicts, judged_positions
+from kvaudit.runner.table_fit import fitted_table
+from kvaudit.runner.token_election import TokenElection, elected
+from kvaudit.runner.token_judge import TokenVerdicts, judged_tokens
+
+LAYER0_V: Final = "kv.v.0"
+LAYER0_K: Final = "kv.k.0"
+_FUSED: Final = "kv.kv.0"
+# Where more of the rows than that are not like the others of their token, the others may be wrong.
+_MAX_WRONG: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class IdentityPass:
+    """One pool's identity family.
+
+    Fields:
+        evidence: the pool, with everything that names entries.
+        options: what the user asked for.
+        launcher: gives the kernel that measures, compiled; it is asked once there is a row to judge.
+    """
+
+    evidence: PoolEvidence
+    options: AuditOptions
+    launcher: Callable[[], LaunchDistance]
+
+    def run(self) -> IdentityResult:
+        """Judge every slot that a known token should be in.
+
+        Raises:
+            FileCorrupt: a chunk's digest differs.
+        """
+        reason = self._why_not()
+        if reason:
+            return IdentityResult(not_applicable=reason)
+        rows = token_rows(self.evidence)
+        in_scope = self._in_scope(rows)
+        if not in_scope.any():
+            return IdentityResult(
+                not_applicable="no tokens" if not len(rows) else "nothing in scope"
+            )
+        launch_distance = self.launcher()
+        columns = self.evidence.snapshot.kv
+        v = Layer0Rows(columns=(columns[LAYER0_V],), launch_distance=launch_distance)
+        table, election, why = self._sources(rows, v)
+        if table is None and election is None:
+            return IdentityResult(not_applicable=f"not applicable: {why}")
+        verdicts = judged_tokens(rows, v, table=table, election=election)
+        if table is None and (reason := _why_not_told(verdicts)):
+            return IdentityResult(not_applicable=f"not applicable: {reason}")
+        wrong = wrong_content(verdicts, v, in_scope=in_scope, table=table)
+        k = self._k(launch_distance)
+        positions = None
+        if k is not None:
+            sound = verdicts.is_judged & ~verdicts.is_wrong & (rows.positions >= 0)
+            positions = judged_positions(rows.only(sound), k, rope=self._rope(table), table=table)
+            if positions.known is not None:
+                rotated_for(wrong, k, positions.known)
+        return self._result(verdicts, positions, wrong, in_scope=in_scope, table=table)
+
+    def _why_not(self) -> str:
+        """Why no row can be judged; "" where some may be."""
+        snapshot, options = self.evidence.snapshot, self.options
+        if options.layer0 is Layer0.OFF or options.skip_bytes:
+            return "left out"
+        column = snapshot.kv.get(LAYER0_V)
+        if column is None:
+            fused = _FUSED in snapshot.kv
+            return "not applicable: K and V are one row" if fused else "no bytes"
+        if options.layers is not None and 0 not in options.layers:
+            return "nothing in scope"
+        if snapshot.at is DumpMoment.MID_STEP:
+            return "not applicable: dumped in mid-step"
+        reason = why_no_numbers(column)
+        return reason and f"not applicable: {reason}"
+
+    def _in_scope(self, rows: TokenRows) -> NDArray[np.bool_]:
+        """Which rows are to be judged and reported, shape [n], bool."""
+        scope, snapshot = self.evidence.scope, self.evidence.snapshot
+        admitted = scope.admits_slots(snapshot.slots[rows.rows])
+        if scope.request_ids:
+            claims = self.evidence.claims
+            readers = claims.of_rows(rows.rows)
+            names = claims.request_ids_of(readers)
+            asked = np.array([name in scope.request_ids for name in names], dtype=np.bool_)
+            admitted &= np.isin(rows.rows, claims.rows[readers[asked]])
+        return admitted
+
+    def _sources(
+        self, rows: TokenRows, v: Layer0Rows
+    ) -> tuple[PoolTable | None, TokenElection | None, str]:
+        """What the rows are judged by, and why nothing else: a table, and where it ends, the dump."""
+        table, given = None, self.options.layer0
+        left = np.ones(len(rows), dtype=np.bool_)
+        if isinstance(given, Layer0Table):
+            fitted = fitted_table(given, self.evidence.snapshot, v, rows=rows)
+            if isinstance(fitted, str):
+                return None, None, fitted
+            table, left = fitted, fitted.entries_for(rows) < 0
+        election = elected(rows.only(left), v) if left.any() else ""
+        if isinstance(election, str):
+            return table, None, election
+        return table, election, ""
+
+    def _k(self, launch_distance: LaunchDistance) -> Layer0Rows | None:
+        column = self.evidence.snapshot.kv.get(LAYER0_K)
+        if column is None or why_no_numbers(column):
+            return None
+        return Layer0Rows(columns=(column,), launch_distance=launch_distance)
+
+    def _rope(self, table: PoolTable | None) -> Rope | None:
+        """The rotation of the table, else the one that the file states."""
+        if table is not None and table.table.rope is not None:
+            return table.table.rope
+        text = self.evidence.snapshot.metadata.get("rope")
+        return None if text is None else Rope.from_json(text)
+
+    def _result(
+        self,
+        verdicts: TokenVerdicts,
+        positions: PositionVerdicts | None,
+        wrong: WrongContent,
+        *,
+        in_scope: NDArray[np.bool_],
+        table: PoolTable | None,
+    ) -> IdentityResult:
+        rows = verdicts.rows
+        is_checked = verdicts.is_judged & in_scope
+        rotation = _rotation(positions, rows.rows[in_scope])
+        sound = np.zeros(self.evidence.snapshot.num_rows, dtype=np.bool_)
+        sound[rows.rows[verdicts.is_judged & ~verdicts.is_wrong]] = True
+        sound[rotation.rows] = False
+        left = Counter(str(reason) for reason in verdicts.reasons[~verdicts.is_judged & in_scope])
+        by_table = verdicts.by_table & in_scope
+        evidence = IdentityEvidence(
+            source=verdicts.source,
+            columns=(LAYER0_V,)
+            if positions is None or positions.threshold is None
+            else (LAYER0_V, LAYER0_K),
+            of_token=verdicts.threshold,
+            of_position=None if positions is None else positions.threshold,
+            sound=sound,
+            content=wrong,
+            rotation=rotation,
+            whole_pool="" if table is None else table.whole_pool(),
+        )
+        checked = int(np.count_nonzero(is_checked))
+        at_position = at_none = 0
+        if positions is not None:
+            of_scope = np.isin(positions.rows.rows, rows.rows[in_scope])
+            at_position = int(np.count_nonzero(~positions.is_open & of_scope))
+            at_none = int(np.count_nonzero(positions.is_open & of_scope))
+        return IdentityResult(
+            planned=int(np.count_nonzero(in_scope)),
+            checked=checked,
+            counts={
+                "by_table": int(np.count_nonzero(by_table)),
+                "by_repetition": checked - int(np.count_nonzero(by_table)),
+                "positions_checked": at_position,
+                POSITIONS_OPEN: at_none,
+                **{str(reason): left[str(reason)] for reason in Unjudged},
+            },
+            judged_rows=rows.rows[is_checked],
+            evidence=evidence,
+        )
+
+
+def why_no_numbers(column: KvColumn) -> str:
+    """Why a column's bytes are no numbers to compare; "" where they are."""
+    if not column.dtype:
+        return f"the type of {column.name} is not given"
+    kind = element_type(column.dtype)
+    if kind is None or column.row_bytes % kind.itemsize or not column.row_bytes:
+        return f"{column.name} is {column.dtype}"
+    return ""
+
+
+def _why_not_told(verdicts: TokenVerdicts) -> str:
+    """Why the dump does not tell by itself which of its rows are wrong; "" where it does."""
+    share = verdicts.is_wrong.sum() / max(1, verdicts.is_judged.sum())
+    if share <= _MAX_WRONG:
+        return ""
+    return (
+        f"{share:.0%} of the rows are not like the others of their token, and either may be the "
+        "wrong ones: a table tells"
+    )
+
+
+def _rotation(positions: PositionVerdicts | None, in_scope: NDArray[np.int64]) -> WrongRotation:
+    """The rows whose K is not that of their position, of those in scope."""
+    if positions is None:
+        none = np.empty(0, dtype=np.int64)
+        return WrongRotation(
+            rows=none, claims=none, distances=np.empty(0, dtype=np.float64), positions=none
+        )
+    members = np.flatnonzero(positions.is_wrong & np.isin(positions.rows.rows, in_scope))
+    return WrongRotation(
+        rows=positions.rows.rows[members],
+        claims=positions.rows.claims[members],
+        distances=positions.distances[members],
+        positions=positions.positions[members],
+    )
