@@ -154,6 +154,7 @@ class Report:
         violations: the rows shown, sorted; at most `--max-violations`.
         findings: errors first.
         page_sizes: slots a page, of each pool that was audited.
+        paged_pools: those of them whose digests are of pages, each row of which is a page.
         incomplete_reasons: sentences on what lacked and what to pass; empty unless it lowers the
             verdict or coverage.
         left_out: why pools of the run were not audited; in JSON they are among the
@@ -174,6 +175,7 @@ class Report:
     violations: Sequence[Violation] = ()
     findings: Sequence[Finding] = ()
     page_sizes: Mapping[PoolKey, int] = field(default_factory=dict)
+    paged_pools: frozenset[PoolKey] = frozenset()
     incomplete_reasons: Sequence[str] = ()
     left_out: Sequence[InputError] = ()
     timing: Timing

@@ -234,3 +234,16 @@ class Snapshot:
         rows[rows == self.num_rows] = 0
         rows[self.slots[rows] != slot_indices] = -1
         return rows
+
+    def hashed_with(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rows that the hashes of some rows, shape [n], int64, are of; [k], int64, ascending.
+
+        Where digests are of pages, all rows of a page have one hash.
+        """
+        if self.digest_grain is DigestGrain.SLOT:
+            return np.unique(rows)
+        first_slots = np.unique(self.slots[rows] // self.page_size) * self.page_size
+        firsts = np.searchsorted(self.slots, first_slots)
+        counts = np.searchsorted(self.slots, first_slots + self.page_size) - firsts
+        shifts = np.repeat(firsts - (np.cumsum(counts) - counts), counts)
+        return np.arange(len(shifts), dtype=np.int64) + shifts

@@ -18,7 +18,7 @@ from kvaudit.core.launch_tag import KvHalf
 from kvaudit.core.pool_content import PoolContent
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.record_view import RecordView
-from kvaudit.diagnosis.row_sets import differing_at, union_of
+from kvaudit.diagnosis.row_sets import among, differing_at, union_of
 from kvaudit.errors import InternalError
 from kvaudit.kernels.hash.arrays import bits_set
 
@@ -184,7 +184,7 @@ class ByteView:
         if not rows.size:
             return []
         claims, slots = self.evidence.claims, self.evidence.snapshot.slots
-        rows = np.unique(rows)
+        hashed, rows = np.unique(rows), self.evidence.snapshot.hashed_with(rows)
         first = self.first_claims[rows]
         order = np.argsort(first, kind="stable")
         rows, first = rows[order], first[order]
@@ -192,7 +192,9 @@ class ByteView:
         follows = (first[1:] == first[:-1] + 1) & (number[1:] == number[:-1]) & (first[:-1] >= 0)
         unclaimed = (first[1:] < 0) & (first[:-1] < 0)
         follows |= unclaimed & (slots[rows[1:]] == slots[rows[:-1]] + 1)
-        return np.split(rows, np.flatnonzero(~follows) + 1)
+        runs = np.split(rows, np.flatnonzero(~follows) + 1)
+        of_hashes = [run[among(run, hashed)] for run in runs]
+        return [run for run in of_hashes if run.size]
 
     def bounded_runs(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """The same, where each is to be a finding: in a storm, what is behind the first is one."""

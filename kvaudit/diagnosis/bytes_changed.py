@@ -12,7 +12,7 @@ from kvaudit.diagnosis.byte_view import ByteView, Channel
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.failures import Failures
 from kvaudit.diagnosis.row_sets import among
-from kvaudit.diagnosis.rule import MAX_EXAMPLES, Rule, at, counted
+from kvaudit.diagnosis.rule import MAX_EXAMPLES, Rule, content_at, hashes_counted
 
 RULE = Rule(id="KV301", name="bytes-changed", severity=Severity.ERROR)
 
@@ -37,7 +37,7 @@ def _explanation(view: ByteView, run: NDArray[np.int64], channels: list[Channel]
     slot = int(snapshot.slots[run[0]])
     hit = [channel for channel in channels if among(run, channel.rows).any()]
     names = [_label(channel) for channel in hit]
-    more = f"; {counted(len(run), 'slot')} in all" if len(run) > 1 else ""
+    more = f"; {hashes_counted(len(run), view.evidence)} in all" if len(run) > 1 else ""
     bytes_known = _has_bytes(view, hit)
     # An index of -1 names the last slot of a tensor.
     of_sentinel = ("KV309",) if snapshot.num_slots - 1 in snapshot.slots[run] else ()
@@ -49,7 +49,7 @@ def _explanation(view: ByteView, run: NDArray[np.int64], channels: list[Channel]
             rule=RULE,
             cause=run.tobytes(),
             summary=(
-                f"the KV at {at(slot, view.evidence)} is not what was stamped, in "
+                f"the KV at {content_at(slot, view.evidence)} is not what was stamped, in "
                 f"{_listed(names)}{more}"
             ),
             roots=run,

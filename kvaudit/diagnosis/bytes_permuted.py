@@ -11,7 +11,7 @@ from kvaudit.diagnosis.byte_view import ByteView
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.failures import Failures
 from kvaudit.diagnosis.row_sets import among
-from kvaudit.diagnosis.rule import MAX_EXAMPLES, Rule, at, counted
+from kvaudit.diagnosis.rule import MAX_EXAMPLES, Rule, content_at, counted, hashes_counted
 
 RULE = Rule(id="KV310", name="bytes-permuted", severity=Severity.ERROR)
 
@@ -33,7 +33,7 @@ def _explanation(view: ByteView, moved: MovedBytes, open_rows: NDArray[np.int64]
     page_size = snapshot.page_size
     in_place = page_size > 1 and bool((slots % page_size == homes % page_size).all())
     pages = np.unique(slots // page_size)
-    unit = f"{counted(len(slots), 'slot')} in all"
+    unit = f"{hashes_counted(len(slots), view.evidence)} in all"
     if in_place:
         unit = f"{counted(len(pages), 'page')} in the wrong order"
     examples = [
@@ -48,8 +48,8 @@ def _explanation(view: ByteView, moved: MovedBytes, open_rows: NDArray[np.int64]
             rule=RULE,
             cause=rows.tobytes(),
             summary=(
-                f"{at(slots[0], view.evidence)} holds the bytes of "
-                f"{at(homes[0], view.evidence)}, and its own record: {unit}"
+                f"{content_at(slots[0], view.evidence)} holds the bytes of "
+                f"{content_at(homes[0], view.evidence)}, and its own record: {unit}"
             ),
             roots=rows,
             facts={"unit": "page" if in_place else "slot", "examples": examples},

@@ -103,7 +103,8 @@ class _Cause:
 
     def finding(self, evidence: PoolEvidence) -> Finding:
         """The cause as a finding; its `rows` are those of the report that it explains."""
-        first, failed, roots = self.first, _distinct(self.failed), _distinct(self.roots)
+        first, failed = self.first, _distinct(self.failed)
+        roots = evidence.snapshot.hashed_with(_distinct(self.roots))
         tags = [LaunchTag(tag).name for tag in np.unique(evidence.failed.tags[failed]).tolist()]
         facts: dict[str, Any] = {"rows": len(failed) + len(_distinct(self.column_rows))}
         if tags:

@@ -6,7 +6,7 @@ from kvaudit.diagnosis.byte_moves import ByteMove, MovedBytes
 from kvaudit.diagnosis.byte_view import ByteView
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.misplaced import owner_of
-from kvaudit.diagnosis.rule import MAX_EXAMPLES, Rule, at, counted
+from kvaudit.diagnosis.rule import MAX_EXAMPLES, Rule, content_at, hashes_counted
 
 
 def misplaced_bytes(rule: Rule, view: ByteView, moved: MovedBytes) -> Explanation:
@@ -30,9 +30,9 @@ def misplaced_bytes(rule: Rule, view: ByteView, moved: MovedBytes) -> Explanatio
             rule=rule,
             cause=moved.rows.tobytes(),
             summary=(
-                f"{at(int(slots[row]), view.evidence)} of {owner_of(view, row)} has its own record "
-                f"and the bytes of {at(int(slots[home]), view.evidence)}, which belongs to "
-                f"{owner}; {counted(len(moved.rows), 'slot')} in all"
+                f"{content_at(int(slots[row]), view.evidence)} of {owner_of(view, row)} has its own record "
+                f"and the bytes of {content_at(int(slots[home]), view.evidence)}, which belongs to "
+                f"{owner}; {hashes_counted(len(moved.rows), view.evidence)} in all"
             ),
             roots=moved.rows,
             facts={"content_of": whose.removeprefix("request "), "examples": examples},

@@ -14,7 +14,7 @@ from kvaudit.core.finding import MAX_LISTED, Finding
 from kvaudit.core.held_slots import HeldSlots
 from kvaudit.core.layout import slot_label
 from kvaudit.core.severity import Severity
-from kvaudit.core.snapshot import Snapshot
+from kvaudit.core.snapshot import DigestGrain, Snapshot
 
 # Examples a finding spells out.
 MAX_EXAMPLES: Final = 8
@@ -99,6 +99,20 @@ def held_examples(held: HeldSlots, elements: NDArray[np.int64]) -> tuple[dict[st
 def at(slot: int, evidence: PoolEvidence) -> str:
     """A slot in both numberings."""
     return slot_label(int(slot), evidence.snapshot.page_size)
+
+
+def content_at(slot: int, evidence: PoolEvidence) -> str:
+    """What the hash at a slot is of: the slot, or its page where digests are of pages."""
+    snapshot = evidence.snapshot
+    if snapshot.digest_grain is DigestGrain.PAGE:
+        return f"page {int(slot) // snapshot.page_size}"
+    return at(slot, evidence)
+
+
+def hashes_counted(count: int, evidence: PoolEvidence) -> str:
+    """`2 slots`, or `2 pages` where digests are of pages."""
+    of_pages = evidence.snapshot.digest_grain is DigestGrain.PAGE
+    return counted(count, "page" if of_pages else "slot")
 
 
 def and_more(count: int, noun: str) -> str:

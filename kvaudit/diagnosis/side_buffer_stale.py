@@ -12,7 +12,7 @@ from kvaudit.diagnosis.byte_view import ByteView, Channel
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.failures import Failures
 from kvaudit.diagnosis.row_sets import among
-from kvaudit.diagnosis.rule import MAX_EXAMPLES, Rule, at, counted
+from kvaudit.diagnosis.rule import MAX_EXAMPLES, Rule, content_at, hashes_counted
 
 RULE = Rule(id="KV308", name="side-buffer-stale", severity=Severity.ERROR)
 
@@ -40,7 +40,7 @@ def _explanation(view: ByteView, run: NDArray[np.int64], sides: list[Channel]) -
     slots = view.evidence.snapshot.slots
     here = [channel for channel in sides if among(run, channel.rows).any()]
     names = [channel.name for channel in here]
-    more = f"; {counted(len(run), 'slot')} in a row" if len(run) > 1 else ""
+    more = f"; {hashes_counted(len(run), view.evidence)} in a row" if len(run) > 1 else ""
     is_known = _layers_are_stamped(view)
     beside = "its K and V are as stamped" if is_known else "its K and V have no stamps"
     return view.claiming(
@@ -48,7 +48,7 @@ def _explanation(view: ByteView, run: NDArray[np.int64], sides: list[Channel]) -
             rule=RULE,
             cause=run.tobytes(),
             summary=(
-                f"{', '.join(names)} of {at(slots[run[0]], view.evidence)} "
+                f"{', '.join(names)} of {content_at(slots[run[0]], view.evidence)} "
                 f"{_what_it_holds(view, here[0], run)}, and {beside}{more}"
             ),
             roots=run,
@@ -76,4 +76,4 @@ def _what_it_holds(view: ByteView, channel: Channel, run: NDArray[np.int64]) -> 
     home = int(homes_in(channel.written, held)[0])
     if home < 0:
         return "is not what was stamped"
-    return f"is that of {at(view.evidence.snapshot.slots[home], view.evidence)}"
+    return f"is that of {content_at(view.evidence.snapshot.slots[home], view.evidence)}"

@@ -15,7 +15,7 @@ from kvaudit.diagnosis.byte_rows import ByteRows, byte_rows, folded, words_of
 from kvaudit.diagnosis.byte_view import ByteView
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.failures import Failures
-from kvaudit.diagnosis.rule import Rule, at, counted
+from kvaudit.diagnosis.rule import Rule, at, content_at, hashes_counted
 
 RULE = Rule(id="KV303", name="torn-row", severity=Severity.ERROR)
 
@@ -161,13 +161,13 @@ def _between_layers(
 ) -> Explanation:
     slot = view.evidence.snapshot.slots[run[0]]
     which = f"from layer {split} on" if is_tail else f"up to layer {split}"
-    more = f"; {counted(len(run), 'slot')} in a row" if len(run) > 1 else ""
+    more = f"; {hashes_counted(len(run), view.evidence)} in a row" if len(run) > 1 else ""
     return view.claiming(
         Explanation(
             rule=RULE,
             cause=run.tobytes(),
             summary=(
-                f"{at(slot, view.evidence)} is torn between layers: {which} it is not what was "
+                f"{content_at(slot, view.evidence)} is torn between layers: {which} it is not what was "
                 f"stamped, and the others are{more}"
             ),
             roots=run,

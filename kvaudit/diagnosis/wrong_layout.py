@@ -17,7 +17,7 @@ from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.failures import Failures
 from kvaudit.diagnosis.layouts import Layout, candidate_layouts
 from kvaudit.diagnosis.row_sets import among
-from kvaudit.diagnosis.rule import MAX_EXAMPLES, Rule, counted
+from kvaudit.diagnosis.rule import MAX_EXAMPLES, Rule, hashes_counted
 
 RULE = Rule(id="KV305", name="wrong-layout", severity=Severity.ERROR)
 
@@ -169,7 +169,7 @@ def _explanation(
         Explanation(
             rule=RULE,
             cause=(layout.misreading, layout.size),
-            summary=f"{layout.summary()}: {counted(len(rows), 'slot')} hold other slots' bytes",
+            summary=f"{layout.summary()}: {hashes_counted(len(rows), view.evidence)} hold other slots' bytes",
             roots=rows,
             facts={"layout": layout.misreading.name.lower(), "examples": examples},
         ),

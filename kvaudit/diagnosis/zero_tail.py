@@ -14,7 +14,7 @@ from kvaudit.diagnosis.byte_view import REAL, ByteView
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.failures import Failures
 from kvaudit.diagnosis.row_sets import among
-from kvaudit.diagnosis.rule import MAX_EXAMPLES, Rule, at, counted
+from kvaudit.diagnosis.rule import MAX_EXAMPLES, Rule, at, content_at, counted, hashes_counted
 from kvaudit.diagnosis.zero_content import ZeroRows, zero_rows
 
 RULE = Rule(id="KV302", name="zero-tail", severity=Severity.ERROR)
@@ -56,7 +56,8 @@ def _of_slots(view: ByteView, run: NDArray[np.int64], zero: ZeroRows) -> Explana
         rule=RULE,
         cause=run.tobytes(),
         summary=(
-            f"{what} from {at(slots[0], view.evidence)} on, in {counted(len(run), 'slot')}, {where}"
+            f"{what} from {content_at(slots[0], view.evidence)} on, "
+            f"in {hashes_counted(len(run), view.evidence)}, {where}"
         ),
         roots=run,
         facts=facts,
@@ -71,7 +72,9 @@ def _of_slots(view: ByteView, run: NDArray[np.int64], zero: ZeroRows) -> Explana
 def _reaches_the_end(view: ByteView, run: NDArray[np.int64]) -> bool:
     """Whether no sequence that claims the last row of a run goes on behind it."""
     claims = view.evidence.claims
-    return not (claims.rows[claims.after_rows(run[-1:])] >= 0).any()
+    last = view.evidence.snapshot.hashed_with(run[-1:])
+    behind = claims.rows[claims.after_rows(last)]
+    return not ((behind >= 0) & ~among(behind, last)).any()
 
 
 def _of_bytes(view: ByteView, part: ByteRows, zero: NDArray[np.int64]) -> list[Explanation]:

@@ -14,7 +14,7 @@ from kvaudit.core.layer0_table import Layer0Table
 from kvaudit.core.plan import PlanDump
 from kvaudit.core.recorded_step import Trace
 from kvaudit.core.sequences import Sequences
-from kvaudit.core.snapshot import Snapshot
+from kvaudit.core.snapshot import DigestGrain, Snapshot
 from kvaudit.render.labels import column_labels
 from kvaudit.render.state_facts import state_facts
 from kvaudit.render.table_facts import table_facts
@@ -51,7 +51,7 @@ def _snapshot_facts(snapshot: Snapshot) -> Facts:
         "file": snapshot.path,
         "kind": "snapshot",
         "key": snapshot.key.given(),
-        "rows": snapshot.num_rows,
+        "rows": _num_file_rows(snapshot),
         "slots": f"{span}{'' if snapshot.is_dense else ', sparse'} of {snapshot.num_slots}",
         "page_size": snapshot.page_size,
         "reserved_slots": str(snapshot.reserved_slots),
@@ -73,6 +73,13 @@ def _snapshot_facts(snapshot: Snapshot) -> Facts:
         "checksummed": snapshot.checksummed,
         "metadata": dict(snapshot.metadata),
     }
+
+
+def _num_file_rows(snapshot: Snapshot) -> int:
+    """Rows of the file: a row is a slot, or a page where digests are of pages."""
+    if snapshot.digest_grain is DigestGrain.SLOT:
+        return snapshot.num_rows
+    return len(np.unique(snapshot.slots // snapshot.page_size))
 
 
 def _kv_facts(columns: Iterable[KvColumn]) -> Facts:

@@ -74,6 +74,12 @@ def pool_label(key: PoolKey) -> str:
     return printable(key.label()) + step
 
 
+def page_label(slot_idx: int, *, page_size: int) -> str:
+    """The page of a slot, where one hash is of all of it: `page 2 (slots 4-5)`."""
+    first = slot_idx // page_size * page_size
+    return f"page {slot_idx // page_size} (slots {ranges_label(range(first, first + page_size))})"
+
+
 def place_label(slot_idx: int, *, page_size: int, out_of_range: bool) -> str:
     """A slot in both numberings, or the bare number of one that the pool does not have."""
     if out_of_range or slot_idx < 0:

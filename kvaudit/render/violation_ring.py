@@ -13,7 +13,7 @@ from kvaudit.core.fail_reason import REASON_LABELS
 from kvaudit.core.report import Report
 from kvaudit.core.snapshot import PoolKey
 from kvaudit.core.violation import Violation, hash_label
-from kvaudit.render.labels import column_labels, listed, named, place_label, pool_label
+from kvaudit.render.labels import column_labels, listed, named, page_label, place_label, pool_label
 from kvaudit.render.lines import aligned, line
 from kvaudit.render.token_labels import TokenWords, token_label
 
@@ -56,7 +56,14 @@ def violation_ring(report: Report, words: TokenWords | None = None) -> list[Text
     for rows in _by_slot(report.violations, pools=list(page_sizes)):
         page_size = page_sizes[rows[0].key]
         names_pool = len(page_sizes) > 1
-        lines += _slot_group(rows, page_size=page_size, names_pool=names_pool, words=words)
+        place = place_label(
+            rows[0].slot,
+            page_size=page_size,
+            out_of_range=bool(rows[0].reasons & FailReason.SLOT_OUT_OF_RANGE),
+        )
+        if rows[0].key in report.paged_pools and rows[0].tag is None:
+            place = page_label(rows[0].slot, page_size=page_size)
+        lines += _slot_group(rows, place=place, names_pool=names_pool, words=words)
     return lines
 
 
@@ -74,14 +81,9 @@ def _by_slot(
 
 
 def _slot_group(
-    rows: Sequence[Violation], *, page_size: int, names_pool: bool, words: TokenWords | None
+    rows: Sequence[Violation], *, place: str, names_pool: bool, words: TokenWords | None
 ) -> list[Text]:
     first = rows[0]
-    place = place_label(
-        first.slot,
-        page_size=page_size,
-        out_of_range=bool(first.reasons & FailReason.SLOT_OUT_OF_RANGE),
-    )
     requests = list(dict.fromkeys(name for row in rows for name in row.request_ids))
     positions = list(dict.fromkeys(p for row in rows if (p := _due_position(row)) is not None))
     title = [(place, "bold red")]

@@ -11,9 +11,10 @@ from kvaudit.core.backend import Backend
 from kvaudit.core.column_names import column_layer
 from kvaudit.core.dataset import Dataset
 from kvaudit.core.finding import Finding
+from kvaudit.core.given_away import given_away_from
 from kvaudit.core.observer import RunObserver
 from kvaudit.core.report import BackendChoice, InputFile, Report, Timing
-from kvaudit.core.snapshot import Snapshot
+from kvaudit.core.snapshot import DigestGrain, Snapshot
 from kvaudit.diagnosis.pool_groups import grouped_findings
 from kvaudit.diagnosis.registry import chosen_rules
 from kvaudit.diagnosis.rule import Rule
@@ -67,6 +68,7 @@ def audit(
             pool=pool,
             expectations=expected,
             swa_pool=swa_pool_of(pool, dataset.pools),
+            earlier=given_away_from(pool.snapshot.key, dataset.pools),
             backend=backend,
             options=options,
             rules=rules,
@@ -130,6 +132,9 @@ def _report(
         violations=rows[: options.max_violations],
         findings=findings,
         page_sizes={r.snapshot.key: r.snapshot.page_size for r in results},
+        paged_pools=frozenset(
+            r.snapshot.key for r in results if r.snapshot.digest_grain is DigestGrain.PAGE
+        ),
         incomplete_reasons=conclusion.incomplete_reasons,
         left_out=left_out,
         timing=Timing(

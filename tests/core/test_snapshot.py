@@ -123,3 +123,21 @@ def test_digests_of_pages_stand_beside_no_value_of_a_slot(family: str) -> None:
     with pytest.raises(SnapshotInconsistent, match="of pages") as refused:
         _snapshot([4, 5], digest_grain=DigestGrain.PAGE, **{family: {"x": column}})
     assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("grain", "rows", "hashed"),
+    [
+        (DigestGrain.SLOT, [3, 1, 3], [1, 3]),
+        (DigestGrain.PAGE, [1], [0, 1]),
+        (DigestGrain.PAGE, [4, 2, 1], [0, 1, 2, 3, 4]),
+        (DigestGrain.PAGE, [], []),
+    ],
+)
+def test_a_hash_of_a_page_is_of_all_its_rows(
+    grain: DigestGrain, rows: list[int], hashed: list[int]
+) -> None:
+    """Pages of 4, of which one is dumped in part."""
+    snapshot = _snapshot([4, 6, 9, 12, 13], page_size=4, digest_grain=grain)
+    found = snapshot.hashed_with(np.array(rows, dtype=np.int64))
+    assert found.tolist() == hashed

@@ -6,13 +6,16 @@ import numpy as np
 
 from kvaudit.core.finding import MAX_LISTED
 from kvaudit.core.severity import Severity
+from kvaudit.core.snapshot import DigestGrain
 from kvaudit.diagnosis.rule import (
     MAX_EXAMPLES,
     Hits,
     Rule,
     and_more,
     at,
+    content_at,
     counted,
+    hashes_counted,
     held_examples,
 )
 from tests.helpers.pool_evidence import evidence_of
@@ -62,3 +65,15 @@ def test_examples_of_held_slots_are_the_first() -> None:
     examples = held_examples(held, np.arange(1, 8))
     assert examples[0] == {"slot": 3, "request_id": "A", "position": 1}
     assert len(held_examples(held, np.repeat(2, 20))) == MAX_EXAMPLES
+
+
+def test_what_a_hash_is_of_is_a_slot_or_a_page() -> None:
+    world = fixture_f(canary=())
+    of_slots = evidence_of(world)
+    paged = world.snapshot(digests_only=True, digest_grain=DigestGrain.PAGE)
+    of_pages = evidence_of(world, snapshot=paged)
+    assert (content_at(7, of_slots), hashes_counted(2, of_slots)) == (
+        "slot 7 (page 3 +1)",
+        "2 slots",
+    )
+    assert (content_at(7, of_pages), hashes_counted(1, of_pages)) == ("page 3", "1 page")

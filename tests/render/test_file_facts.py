@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from kvaudit.constants import LaunchTag
 from kvaudit.core.kv_column import ArrayColumn, ArrayKvColumn
 from kvaudit.core.plan import PlanDump, PlannedLaunch, VerifyPlan
 from kvaudit.core.sequences import Sequences, SequenceState
-from kvaudit.core.snapshot import PoolKey, Snapshot
+from kvaudit.core.snapshot import DigestGrain, PoolKey, Snapshot
 from kvaudit.formats.trace_reader import open_trace
 from kvaudit.render.file_facts import file_facts
 from tests.helpers.arrow_files import canary_state, recorded_steps, write_trace
@@ -110,3 +111,11 @@ def test_states_and_traces_have_facts_of_their_own(tmp_path: Path) -> None:
 def test_facts_are_json_values() -> None:
     for content in (snapshot(), sequences(), plan()):
         assert json.loads(json.dumps(file_facts(content)))["file"] == content.path
+
+
+def test_a_row_of_a_file_with_digests_of_pages_is_a_page() -> None:
+    """Slots 2 to 9 are of pages 1, 2 and 4."""
+    paged = replace(snapshot(), canary={}, kv={}, digest_grain=DigestGrain.PAGE)
+    facts = file_facts(paged)
+    assert (facts["rows"], facts["digest_grain"]) == (3, "page")
+    assert file_facts(snapshot())["rows"] == 4

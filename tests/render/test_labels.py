@@ -8,6 +8,7 @@ from kvaudit.render.labels import (
     count_label,
     listed,
     named,
+    page_label,
     percent_label,
     place_label,
     pool_label,
@@ -71,3 +72,7 @@ def test_a_slot_outside_the_pool_has_no_page() -> None:
     assert place_label(4103, page_size=16, out_of_range=False) == "slot 4103 (page 256 +7)"
     assert place_label(-1, page_size=16, out_of_range=False) == "slot -1 (outside the pool)"
     assert place_label(99, page_size=16, out_of_range=True) == "slot 99 (outside the pool)"
+
+
+def test_a_page_is_said_with_all_its_slots() -> None:
+    assert page_label(5, page_size=2) == "page 2 (slots 4-5)"

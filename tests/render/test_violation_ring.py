@@ -123,3 +123,16 @@ def test_a_token_without_a_word_and_a_position_stay_numbers() -> None:
     texts = [text.plain for text in violation_ring(report, Vocabulary())]
     assert any("stored 5    expected -" in text for text in texts)
     assert any("stored 262  expected 9" in text for text in texts)
+
+
+def test_a_row_of_a_pool_with_digests_of_pages_is_a_page() -> None:
+    of_page = row(tag=None, columns=("kv.v.17",), reasons=FailReason.COLUMN_DIGEST_MISMATCH)
+    report = replace(
+        reports.VIOLATIONS,
+        violations=[of_page],
+        violations_total=1,
+        page_sizes={of_page.key: 16},
+        paged_pools=frozenset({of_page.key}),
+    )
+    title = violation_ring(report)[1].plain
+    assert title == "  page 256 (slots 4096-4111)  request req-3  position 39"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -19,15 +20,17 @@ from kvaudit.core.snapshot import DigestGrain, DumpMoment, Snapshot
 from kvaudit.errors import ConfigError
 from kvaudit.formats.reader import read_file
 from kvaudit.formats.snapshot_writer import write_snapshot
+from kvaudit.render.violation_ring import violation_ring
 from kvaudit.runner.stamp import stamp
 from tests.helpers import corruptions
+from tests.helpers.long_pools import long_pool
 from tests.helpers.worlds import World, build, fixture_f
 
 STAMPS = ("kv.k.0", "kv.v.1")
 LIVE = range(2, 10)
 
 
-def by_page(world: World, *, slots: range = LIVE, **changes: object) -> AuditedPool:
+def by_page(world: World, *, slots: Iterable[int] = LIVE, **changes: object) -> AuditedPool:
     """The pool's digests, a page each, with its sequences."""
     digests = world.snapshot(slots=slots, digests_only=True, **changes)
     pages = PoolDump(snapshot=digests, sequences=world.sequences()).by_page()
@@ -75,8 +78,32 @@ def test_everyone_who_reads_a_page_that_differs_is_named(run) -> None:
         .done()
     )
     corruptions.flip_bit(world, "kv.v.1", 7)
-    (row,) = run(of(by_page(world, slots=range(4, 8)))).violations
+    report = run(of(by_page(world, slots=range(4, 8))))
+    (row,) = report.violations
     assert (row.slot, row.request_ids) == (4, ("A", "B"))
+    (finding,) = report.findings
+    assert (finding.rule, finding.slots, finding.request_ids) == ("KV301", [4, 5, 6, 7], ["A", "B"])
+    assert finding.summary == "the KV at page 1 is not what was stamped, in kv.v.1"
+    assert [line.plain.strip() for line in violation_ring(report)[1:2]] == [
+        "page 1 (slots 4-7)  requests A, B  position 0"
+    ]
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 16])
+def test_pages_that_follow_one_another_are_one_finding(run, page_size: int) -> None:
+    world = long_pool(page_size, stamps=("kv.k.0", "kv.v.0"))
+    slots = world.request_of("R1").slots[2 * page_size :]
+    corruptions.zero_slots(world, slots, records=False)
+    live = sorted(slot for request in world.requests for slot in request.slots)
+    report = run(of(by_page(world, slots=live)))
+    (finding,) = report.findings
+    assert (finding.rule, finding.slots, finding.request_ids) == ("KV302", slots, ["R1"])
+    num_pages = -(-len(slots) // page_size)
+    assert (finding.evidence["rows"], report.violations_total) == (num_pages, num_pages)
+    assert finding.summary == (
+        f"bytes are zero from page {slots[0] // page_size} on, in {num_pages} pages, "
+        "to the end of its sequence"
+    )
 
 
 def test_a_slot_that_no_digest_covers_is_missed_and_not_clean(run) -> None:
