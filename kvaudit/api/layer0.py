@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from kvaudit.core.observer import RunObserver, SilentObserver
+from kvaudit.errors import ConfigError
 
 if TYPE_CHECKING:
     from kvaudit.core.dataset import Dataset
@@ -49,6 +50,7 @@ def learn_model(
     *,
     dtype: str | None = None,
     max_length: int | None = None,
+    rope_layout: str | None = None,
     observer: RunObserver | None = None,
 ) -> Layer0Table:
     """Learn what layer 0 holds of each token from a model's weights, without a forward pass.
@@ -59,14 +61,27 @@ def learn_model(
             of the weights.
         max_length: the longest sequence that the engine allows, in tokens, by which some rotations
             scale; None = not known.
+        rope_layout: which elements of a head the engine turns together, `half` or `interleaved`;
+            None = those of the makers.
         observer: told of progress; None = nobody.
 
     Raises:
         InputError: a file is missing or damaged, or layer 0 of this model is no function of token
             and position: `ModelNotApplicable`, with the reason.
         BackendNotInstalled: a .gguf file needs the extra `models`.
-        ConfigError: dtype is none of these.
+        ConfigError: dtype or rope_layout is none of these.
     """
+    from kvaudit.core.rope import RopeLayout
     from kvaudit.importers.model_weights import model_table
 
-    return model_table(os.fspath(path), dtype=dtype, longest=max_length, observer=observer)
+    if rope_layout is not None and rope_layout not in set(RopeLayout):
+        raise ConfigError(
+            f"{rope_layout!r} is no layout of RoPE", hint=f"take {' or '.join(RopeLayout)}"
+        )
+    return model_table(
+        os.fspath(path),
+        dtype=dtype,
+        longest=max_length,
+        layout=None if rope_layout is None else RopeLayout(rope_layout),
+        observer=observer,
+    )

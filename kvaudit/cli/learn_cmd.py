@@ -27,6 +27,13 @@ class TableType(StrEnum):
     BFLOAT16 = "bfloat16"
 
 
+class KLayout(StrEnum):
+    """Which elements of a head turn together."""
+
+    HALF = "half"
+    INTERLEAVED = "interleaved"
+
+
 Dumps = Annotated[
     list[str] | None,
     typer.Argument(
@@ -71,6 +78,15 @@ MaxLength = Annotated[
         "scale by it.",
     ),
 ]
+Layout = Annotated[
+    KLayout | None,
+    typer.Option(
+        "--rope-layout",
+        envvar="KVAUDIT_ROPE_LAYOUT",
+        help="Of a model: which elements of a head the engine turns together, where it keeps K "
+        "otherwise than the makers, as llama.cpp does (interleaved).",
+    ),
+]
 Quiet = Annotated[
     bool,
     typer.Option(
@@ -87,6 +103,7 @@ def learn(
     expect: Expect = None,
     dtype: DType = None,
     max_length: MaxLength = None,
+    rope_layout: Layout = None,
     backend: Backend = BackendName.AUTO,
     quiet: Quiet = False,
 ) -> ExitCode:
@@ -102,14 +119,15 @@ def learn(
             "give dumps or --model, one of the two",
             hint="kvaudit learn DUMP... -o FILE, or kvaudit learn --model DIR -o FILE",
         )
-    if model is None and (dtype is not None or max_length is not None):
+    if model is None and (dtype or max_length or rope_layout):
         raise ConfigError(
-            "--dtype and --max-length are of a model", hint="give --model, or leave them out"
+            "--dtype, --max-length and --rope-layout are of a model",
+            hint="give --model, or leave them out",
         )
     table = (
         _from_dumps(dumps or [], expect, output=output, backend=backend, quiet=quiet)
         if model is None
-        else _from_model(model, dtype, max_length=max_length, quiet=quiet)
+        else _from_model(model, dtype, max_length=max_length, rope_layout=rope_layout, quiet=quiet)
     )
     _write(table, output, quiet=quiet)
     return ExitCode.CLEAN
@@ -138,13 +156,24 @@ def _from_dumps(
 
 
 def _from_model(
-    model: str, dtype: TableType | None, *, max_length: int | None, quiet: bool
+    model: str,
+    dtype: TableType | None,
+    *,
+    max_length: int | None,
+    rope_layout: KLayout | None,
+    quiet: bool,
 ) -> Layer0Table:
     from kvaudit import api
     from kvaudit.cli.screen import progress
 
     with progress(quiet=quiet) as observer:
-        return api.learn_model(model, dtype=dtype, max_length=max_length, observer=observer)
+        return api.learn_model(
+            model,
+            dtype=dtype,
+            max_length=max_length,
+            rope_layout=rope_layout,
+            observer=observer,
+        )
 
 
 def _write(table: Layer0Table, output: str, *, quiet: bool) -> None:

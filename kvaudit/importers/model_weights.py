@@ -8,10 +8,12 @@ from typing import Final
 
 from kvaudit.core.layer0_table import Layer0Table
 from kvaudit.core.observer import RunObserver, SilentObserver
+from kvaudit.core.rope import RopeLayout
 from kvaudit.errors import ConfigError, FileUnreadable
 from kvaudit.importers.gguf_model import gguf_weights
 from kvaudit.importers.layer0_rows import table_of_weights
 from kvaudit.importers.model_folder import folder_weights
+from kvaudit.importers.rope_layout import in_layout
 
 TABLE_TYPES: Final = ("float32", "float16", "bfloat16")
 _GGUF: Final = ".gguf"
@@ -22,6 +24,7 @@ def model_table(
     *,
     dtype: str | None = None,
     longest: int | None = None,
+    layout: RopeLayout | None = None,
     observer: RunObserver | None = None,
 ) -> Layer0Table:
     """The layer-0 rows of every token of a model: from its weights, without a forward pass.
@@ -32,6 +35,7 @@ def model_table(
         dtype: the element type that the engine computes in; None = that of the weights.
         longest: the longest sequence that the engine allows, in tokens, by which some rotations
             scale; None when not known.
+        layout: which elements of a head the engine turns together; None = those of the makers.
         observer: is told the progress.
 
     Raises:
@@ -55,4 +59,6 @@ def model_table(
         )
     if dtype is not None:
         weights = replace(weights, dtype=dtype)
+    if layout is not None:
+        weights = in_layout(weights, layout)
     return table_of_weights(weights, observer=observer or SilentObserver())

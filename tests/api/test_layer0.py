@@ -6,7 +6,7 @@ import pytest
 
 from kvaudit import api
 from kvaudit.core.layer0_table import TableSource
-from kvaudit.errors import InputError, NotArrow
+from kvaudit.errors import ConfigError, InputError, NotArrow
 from tests.helpers.command_line import ROOT
 from tests.helpers.pool_files import stamped, two_ranks, written
 
@@ -29,3 +29,11 @@ def test_a_set_with_a_file_that_cannot_be_used_teaches_nothing(tmp_path: Path) -
 def test_a_folder_without_a_model_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         api.learn_model(tmp_path)
+
+
+@pytest.mark.parametrize("options", [{"dtype": "int8"}, {"rope_layout": "thirds"}], ids=str)
+def test_a_word_that_is_not_known_is_an_error_of_the_options(
+    tmp_path: Path, options: dict[str, str]
+) -> None:
+    with pytest.raises(ConfigError):
+        api.learn_model(tmp_path, **options)

@@ -50,6 +50,8 @@ def test_the_type_and_the_length_of_the_engine_are_taken(
     assert "positions are not judged by this table" in capsys.readouterr().err
     assert run([*args, "--dtype", "bfloat16", "--max-length", "300"]) == ExitCode.CLEAN
     assert (read_file(path).dtype, read_file(path).rope is None) == ("bfloat16", False)
+    assert run([*args, "--max-length", "9", "--rope-layout", "interleaved"]) == ExitCode.CLEAN
+    assert read_file(path).rope.layout == "interleaved"
     assert not capsys.readouterr().err
 
 
@@ -92,7 +94,13 @@ def test_a_model_that_is_not_applicable_is_refused_with_the_reason(
 
 @pytest.mark.parametrize(
     "args",
-    [[], ["dump", "--model", "m"], ["dump", "--dtype", "float32"], ["dump", "--max-length", "9"]],
+    [
+        [],
+        ["dump", "--model", "m"],
+        ["dump", "--dtype", "float32"],
+        ["dump", "--max-length", "9"],
+        ["dump", "--rope-layout", "half"],
+    ],
     ids=str,
 )
 def test_dumps_and_a_model_are_one_of_two(
