@@ -53,7 +53,7 @@ SIGNATURES = {
         *(INT64, INT64, INT32, UINT64, UINT64, INT64, UINT64, UINT64, UINT64, INT32),
         *(STRIDED_ROWS, ROWS, INT32, INT64, INT64, NUMBER),
     ),
-    ("plan", "_plan_scan_kernel"): (
+    ("plan", "plan_scan_kernel"): (
         *(INT64, INT64, INT64, NUMBER, INT32, INT32, INT64, INT64, INT32, NUMBER),
     ),
     ("plan", "_plan_fill_kernel"): (

@@ -21,16 +21,15 @@ from kvaudit.kernels.cuda_module import (
     types,
 )
 from kvaudit.kernels.plan import scalar
+from kvaudit.kernels.plan.numba_cuda_scan import SCAN_BYTES, SCAN_THREADS, plan_scan_kernel
 
 _NO_PREDECESSOR = np.int64(constants.NO_PREDECESSOR)
 _NO_SEED = np.int64(constants.NO_SEED)
 _NO_EXPECTED_TOKEN = np.int64(constants.NO_EXPECTED_TOKEN)
 _OUT_OF_TABLE_SLOT = np.int64(constants.OUT_OF_TABLE_SLOT)
 _PADDING_REQUEST = constants.PADDING_REQUEST
-_ZERO = np.int64(0)
-# One block scans all rows: a large one, since its trips follow one another. Two counts a thread.
-_SCAN_THREADS = BLOCK_THREADS if SIMULATED else 1024
-_SCAN_BYTES = 2 * _SCAN_THREADS * np.dtype(np.int64).itemsize
+# Valid tokens of every row where none are given: fewer than any index.
+_NO_TOKENS = np.int64(-1)
 # Entries that share a search for their rows: several a thread, so that the search costs little.
 _ENTRIES_PER_THREAD = 2 if SIMULATED else 8
 _TILE_ENTRIES = _ENTRIES_PER_THREAD * BLOCK_THREADS
@@ -38,7 +37,6 @@ _TILE_ENTRIES = _ENTRIES_PER_THREAD * BLOCK_THREADS
 _TILE_ROWS = 2
 
 _num_verify_entries = device_function(scalar.num_verify_entries)
-_num_write_entries = device_function(scalar.num_write_entries)
 _is_inside = device_function(scalar.is_inside)
 _is_mapped = device_function(scalar.is_mapped)
 _table_slot = device_function(scalar.make_table_slot(_is_inside))
@@ -63,92 +61,36 @@ def _row_of_entry(row_starts, first_row, end_row, entry_idx):
 
 
 @device_function
-def _scan_block(counts, thread_idx):
-    """Replace each count by the sum up to and with it; every thread of the block takes part."""
-    distance = 1
-    while distance < _SCAN_THREADS:
-        before = counts[thread_idx - distance] if thread_idx >= distance else _ZERO
-        cuda.syncthreads()
-        counts[thread_idx] += before
-        cuda.syncthreads()
-        distance *= 2
-
-
-@device_function
-def _sum_before(scanned_counts, thread_idx):
-    return scanned_counts[thread_idx - 1] if thread_idx > 0 else _ZERO
-
-
-@kernel
-def _plan_scan_kernel(
-    req_pool_indices,
-    prefix_lens,
-    extend_seq_lens,
-    verify_capacity,
-    verify_num_valid,
-    enable,
-    write_offsets,
-    verify_starts,
-    write_num_valid_reqs,
-    swa_window_size,
-):
-    if cuda.blockIdx.x > 0:
-        return
-    shared = cuda.shared.array(0, types.int64)
-    verify_counts = shared[:_SCAN_THREADS]
-    write_counts = shared[_SCAN_THREADS:]
-    thread_idx = cuda.threadIdx.x
-    num_rows = req_pool_indices.shape[0]
-    verify_total = _ZERO
-    write_total = _ZERO
-    for first_row in range(0, num_rows, _SCAN_THREADS):
-        row_idx = first_row + thread_idx
-        verify_count = _ZERO
-        write_count = _ZERO
-        if row_idx < num_rows:
-            req_pool_idx = req_pool_indices[row_idx]
-            verify_count = _num_verify_entries(req_pool_idx, prefix_lens[row_idx], swa_window_size)
-            # More than fits is as bad as one more than fits, and its sum cannot overflow.
-            verify_count = min(verify_count, verify_capacity + 1)
-            write_count = _num_write_entries(req_pool_idx, extend_seq_lens[row_idx])
-        verify_counts[thread_idx] = verify_count
-        write_counts[thread_idx] = write_count
-        cuda.syncthreads()
-        _scan_block(verify_counts, thread_idx)
-        _scan_block(write_counts, thread_idx)
-        if row_idx < num_rows:
-            verify_starts[row_idx] = verify_total + _sum_before(verify_counts, thread_idx)
-            write_offsets[row_idx] = write_total + _sum_before(write_counts, thread_idx)
-        verify_total += verify_counts[_SCAN_THREADS - 1]
-        write_total += write_counts[_SCAN_THREADS - 1]
-        cuda.syncthreads()
-    if thread_idx == 0:
-        fits = verify_total <= verify_capacity
-        verify_num_valid[0] = verify_total if fits else verify_capacity
-        enable[0] = 1 if fits else 0
-        write_offsets[num_rows] = write_total
-        write_num_valid_reqs[0] = num_rows
-
-
-@device_function
-def _verify_entry(
+def _row_facts(
     row_idx,
-    row_entry,
     req_pool_indices,
     prefix_lens,
-    req_to_token,
-    full_to_swa_index_mapping,
-    req_to_verify_expected_tokens,
     req_to_verify_expected_tokens_valid_lens,
+    verify_starts,
     swa_window_size,
-    kv_token_id_vs_position_offset,
 ):
-    """Slot, predecessor, expected token and position of the row_entry-th entry of a row; int64."""
+    """A row's request, by how much positions exceed entries, and its valid tokens; int64."""
     row = np.uint64(row_idx)
     req_pool_idx = req_pool_indices[row]
     prefix_len = prefix_lens[row]
     row_entries = _num_verify_entries(req_pool_idx, prefix_len, swa_window_size)
-    position = prefix_len - row_entries + row_entry
+    valid_len = _NO_TOKENS
+    if req_to_verify_expected_tokens_valid_lens.shape[0] > 0:
+        valid_len = req_to_verify_expected_tokens_valid_lens[row]
+    return req_pool_idx, prefix_len - row_entries - verify_starts[row], valid_len
+
+
+@device_function
+def _verify_entry(
+    req_pool_idx,
+    position,
+    valid_len,
+    req_to_token,
+    full_to_swa_index_mapping,
+    req_to_verify_expected_tokens,
+    kv_token_id_vs_position_offset,
+):
+    """Slot, predecessor and expected token at a position of a row; int64."""
     slot_idx = _mapped_slot(
         full_to_swa_index_mapping, _table_slot(req_to_token, req_pool_idx, position)
     )
@@ -158,14 +100,13 @@ def _verify_entry(
             full_to_swa_index_mapping, _table_slot(req_to_token, req_pool_idx, position - 1)
         )
     expected_token = _NO_EXPECTED_TOKEN
-    if req_to_verify_expected_tokens_valid_lens.shape[0] > 0:
-        token_idx = position + kv_token_id_vs_position_offset
-        if token_idx >= 0 and token_idx < req_to_verify_expected_tokens_valid_lens[row]:
-            if _is_inside(req_to_verify_expected_tokens, req_pool_idx, token_idx):
-                expected_token = np.int64(req_to_verify_expected_tokens[req_pool_idx, token_idx])
-            else:
-                slot_idx = _OUT_OF_TABLE_SLOT
-    return slot_idx, prev_slot_idx, expected_token, position
+    token_idx = position + kv_token_id_vs_position_offset
+    if token_idx >= 0 and token_idx < valid_len:
+        if _is_inside(req_to_verify_expected_tokens, req_pool_idx, token_idx):
+            expected_token = np.int64(req_to_verify_expected_tokens[req_pool_idx, token_idx])
+        else:
+            slot_idx = _OUT_OF_TABLE_SLOT
+    return slot_idx, prev_slot_idx, expected_token
 
 
 @kernel
@@ -200,18 +141,33 @@ def _plan_fill_kernel(
         cuda.syncthreads()
         first_row, last_row = tile_rows[0], tile_rows[1]
         last_entry = min(first_entry + _TILE_ENTRIES, num_entries)
+        # A tile of one row, as most are of long ones, looks at it once.
+        req_pool_idx, to_position, valid_len = _row_facts(
+            first_row,
+            req_pool_indices,
+            prefix_lens,
+            req_to_verify_expected_tokens_valid_lens,
+            verify_starts,
+            swa_window_size,
+        )
         for entry_idx in range(first_entry + thread_idx, last_entry, BLOCK_THREADS):
-            row_idx = _row_of_entry(verify_starts, first_row, last_row + 1, entry_idx)
-            slot_idx, prev_slot_idx, expected_token, position = _verify_entry(
-                row_idx,
-                entry_idx - verify_starts[np.uint64(row_idx)],
-                req_pool_indices,
-                prefix_lens,
+            if last_row > first_row:
+                req_pool_idx, to_position, valid_len = _row_facts(
+                    _row_of_entry(verify_starts, first_row, last_row + 1, entry_idx),
+                    req_pool_indices,
+                    prefix_lens,
+                    req_to_verify_expected_tokens_valid_lens,
+                    verify_starts,
+                    swa_window_size,
+                )
+            position = entry_idx + to_position
+            slot_idx, prev_slot_idx, expected_token = _verify_entry(
+                req_pool_idx,
+                position,
+                valid_len,
                 req_to_token,
                 full_to_swa_index_mapping,
                 req_to_verify_expected_tokens,
-                req_to_verify_expected_tokens_valid_lens,
-                swa_window_size,
                 kv_token_id_vs_position_offset,
             )
             at = np.uint64(entry_idx)
@@ -271,7 +227,7 @@ def launch_plan(
     """Enqueue `plan`; all arrays are on the device."""
     verify_starts = write_seed_slot_indices
     launch(
-        _plan_scan_kernel,
+        plan_scan_kernel,
         (
             req_pool_indices,
             prefix_lens,
@@ -285,8 +241,8 @@ def launch_plan(
             swa_window_size,
         ),
         num_items=1,
-        block_threads=_SCAN_THREADS,
-        shared_bytes=_SCAN_BYTES,
+        block_threads=SCAN_THREADS,
+        shared_bytes=SCAN_BYTES,
     )
     launch(
         _plan_fill_kernel,
