@@ -37,18 +37,38 @@ def join_contents(left: Contents, right: Contents) -> ContentJoin:
     left_order, right_order = in_order(sorts, max_at_once=len(sorts))
     left_ids, right_ids = left.ids[left_order], right.ids[right_order]
     starts = np.searchsorted(left_ids, right_ids, side="left")
-    counts = np.searchsorted(left_ids, right_ids, side="right") - starts
-    number = np.arange(len(right_ids)) - np.searchsorted(right_ids, right_ids, side="left")
+    if _is_distinct(left_ids) and _is_distinct(right_ids):
+        counts = _stands_at(left_ids, starts, right_ids).astype(np.int64)
+        numbers = np.zeros_like(counts)
+    else:
+        counts = np.searchsorted(left_ids, right_ids, side="right") - starts
+        numbers = np.arange(len(right_ids)) - np.searchsorted(right_ids, right_ids, side="left")
     found = counts > 0
     places = np.full(len(right_ids), -1, dtype=np.int64)
-    places[found] = left_order[starts[found] + np.minimum(number[found], counts[found] - 1)]
+    places[found] = left_order[starts[found] + np.minimum(numbers[found], counts[found] - 1)]
     left_places, ambiguous = np.empty_like(places), np.empty(len(places), dtype=np.bool_)
     left_places[right_order], ambiguous[right_order] = places, counts > 1
     left_found = np.zeros(len(left_ids), dtype=np.bool_)
-    if len(right_ids):
-        nearest = np.minimum(np.searchsorted(right_ids, left_ids), len(right_ids) - 1)
-        left_found[left_order] = right_ids[nearest] == left_ids
+    left_found[places[found]] = True
+    if ambiguous.any():
+        nearest = np.searchsorted(right_ids, left_ids)
+        left_found[left_order] = _stands_at(right_ids, nearest, left_ids)
     return ContentJoin(left_places=left_places, ambiguous=ambiguous, left_found=left_found)
+
+
+def _is_distinct(ascending: NDArray[np.uint64]) -> bool:
+    """Whether no two of ascending values, shape [n], uint64, are equal."""
+    return not (ascending[1:] == ascending[:-1]).any()
+
+
+def _stands_at(
+    values: NDArray[np.uint64], places: NDArray[np.int64], wanted: NDArray[np.uint64]
+) -> NDArray[np.bool_]:
+    """Whether each wanted value is the one at its place, shape [n], bool; none is past the end."""
+    if not len(values):
+        return np.zeros(len(wanted), dtype=np.bool_)
+    found: NDArray[np.bool_] = values[np.minimum(places, len(values) - 1)] == wanted
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from kvaudit.errors import SnapshotInconsistent
 from kvaudit.runner.compare_join import join_contents, join_requests
 from kvaudit.runner.compare_matching import Matching, num_distinct
 from kvaudit.runner.compare_side import Contents, Side
+from kvaudit.runner.in_order import in_order
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -95,7 +97,8 @@ class Matcher:
 
     def _by_content(self) -> str:
         left, right = self._left, self._right
-        ours, theirs = left.stamped, right.stamped
+        hashed = [partial(getattr, side, "stamped") for side in (left, right)]
+        ours, theirs = in_order(hashed, max_at_once=len(hashed))
         if ours is None or theirs is None:
             ours, theirs = left.told, right.told
         elif left.buffers[0] == right.buffers[0]:

@@ -58,6 +58,7 @@ class Side:
         self.space = RowSpace(self.snapshot)
         self.content = SlotContent(self.snapshot, space=self.space, backend=backend)
         self._scope = scope
+        self._records: dict[str, NDArray[np.int64]] = {}
 
     @cached_property
     def sequences(self) -> Sequences | None:
@@ -133,9 +134,13 @@ class Side:
 
     def records(self, buffer: str) -> NDArray[np.int64]:
         """The records of a column, shape [num_rows, 4], int64; those never stamped are zero."""
-        records: NDArray[np.int64] = self.snapshot.canary[buffer].read()
-        never = self.space.never_stamped
-        return records if never is None else np.where(never[:, None], 0, records)
+        if buffer not in self._records:
+            records: NDArray[np.int64] = self.snapshot.canary[buffer].read()
+            never = self.space.never_stamped
+            self._records[buffer] = (
+                records if never is None else np.where(never[:, None], 0, records)
+            )
+        return self._records[buffer]
 
     @cached_property
     def stamped(self) -> Contents | None:
