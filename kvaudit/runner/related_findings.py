@@ -8,7 +8,6 @@ from kvaudit.constants import FailReason
 from kvaudit.core.blame_report import RelatedFinding, Relation
 from kvaudit.core.finding import Finding
 from kvaudit.core.slot_readers import SlotClaim
-from kvaudit.core.snapshot import DigestGrain, Snapshot
 from kvaudit.core.violation import Violation
 
 _ORDER = tuple(Relation)
@@ -18,7 +17,6 @@ def related_findings(
     findings: Sequence[Finding],
     slot: int,
     *,
-    snapshot: Snapshot,
     claims: Sequence[SlotClaim],
     failed: Sequence[Violation],
 ) -> list[RelatedFinding]:
@@ -29,20 +27,15 @@ def related_findings(
     Args:
         findings: what an audit of the pool found.
         slot: the slot.
-        snapshot: the pool.
         claims: the claims on the slot.
         failed: its failed rows.
     """
-    own = {slot}
-    if snapshot.digest_grain is DigestGrain.PAGE:
-        first = slot // snapshot.page_size * snapshot.page_size
-        own = set(range(first, first + snapshot.page_size))
     broken = any(row.reasons & FailReason.VERIFY_CHAIN_HASH_MISMATCH for row in failed)
     before = {claim.prev_slot for claim in claims} if broken else set()
     readers = {claim.reader.request_id for claim in claims if not claim.not_judged} - {None}
     found = []
     for finding in findings:
-        if not own.isdisjoint(finding.slots):
+        if slot in finding.slots:
             found.append(RelatedFinding(relation=Relation.NAMES, finding=finding))
         elif not before.isdisjoint(finding.slots):
             found.append(RelatedFinding(relation=Relation.BEFORE, finding=finding))

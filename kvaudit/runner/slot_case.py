@@ -79,11 +79,7 @@ class SlotCase:
             columns=self._columns.digests,
             violations=self.failed,
             findings=related_findings(
-                self.findings,
-                self.slot,
-                snapshot=snapshot,
-                claims=self._claims,
-                failed=self.failed,
+                self.findings, self.slot, claims=self._claims, failed=self.failed
             ),
             neighbours=self._neighbours.all(self._claims),
             copies=self._with_readers(first),

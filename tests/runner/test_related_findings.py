@@ -7,10 +7,9 @@ from kvaudit.core.blame_report import Relation
 from kvaudit.core.finding import Finding
 from kvaudit.core.severity import Severity
 from kvaudit.core.slot_readers import SlotClaim, SlotReader
-from kvaudit.core.snapshot import DigestGrain, PoolKey
+from kvaudit.core.snapshot import PoolKey
 from kvaudit.core.violation import Violation
 from kvaudit.runner.related_findings import related_findings
-from tests.helpers.worlds import fixture_f
 
 CLAIM = SlotClaim(
     reader=SlotReader(request_id="B", position=2),
@@ -42,7 +41,7 @@ def _finding(rule: str, *, slots: tuple[int, ...] = (), requests: tuple[str, ...
 
 
 def _relations(*findings: Finding, **facts: object) -> list[tuple[str, Relation]]:
-    given = {"snapshot": fixture_f().snapshot(), "claims": [CLAIM], "failed": [], **facts}
+    given = {"claims": [CLAIM], "failed": [], **facts}
     found = related_findings(findings, 8, **given)
     return [(each.finding.rule, each.relation) for each in found]
 
@@ -71,12 +70,3 @@ def test_who_is_not_judged_is_not_tainted() -> None:
 def test_a_request_without_a_name_is_nobodys() -> None:
     claim = replace(CLAIM, reader=SlotReader(request_id=None, position=2))
     assert _relations(_finding("KV203", slots=(7,)), claims=[claim]) == []
-
-
-def test_a_finding_of_a_page_names_all_of_its_slots() -> None:
-    finding = _finding("KV301", slots=(9,))
-    snapshot = replace(
-        fixture_f(canary=()).snapshot(digests_only=True), digest_grain=DigestGrain.PAGE
-    )
-    assert _relations(finding, snapshot=snapshot) == [("KV301", Relation.NAMES)]
-    assert _relations(finding) == []

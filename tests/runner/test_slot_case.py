@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from kvaudit.constants import RealKvHashMode
+from kvaudit.core.blame_report import Relation
+from kvaudit.core.kv_column import ArrayColumn
 from kvaudit.core.slot_readers import SlotReader
+from kvaudit.core.snapshot import DigestGrain
 from kvaudit.runner import slot_case
 from tests.helpers import corruptions
 from tests.helpers.blaming import alone, blamed
@@ -86,3 +89,20 @@ def test_a_row_without_records_bytes_and_evidence_is_still_told() -> None:
     report = blamed(fixture_f(canary=()).dataset(snapshot=fixture_f(canary=()).snapshot(kv={})), 7)
     assert (report.records, report.columns, report.copies, report.evidence) == ([], [], [], {})
     assert len(report.claims) == 1
+
+
+def test_every_slot_of_a_page_that_differs_is_named() -> None:
+    world = fixture_f(stamps=F_STAMPS, canary=())
+    snapshot = world.snapshot(digests_only=True)
+    stamped = {
+        name: ArrayColumn(name=column.name, values=np.repeat(column.read()[::2], 2))
+        for name, column in snapshot.digests.items()
+    }
+    wrong = stamped["kv.k.0"].values.copy()
+    wrong[6:8] ^= 5
+    digests = {**stamped, "kv.k.0": ArrayColumn(name="digest.k.0", values=wrong)}
+    paged = replace(snapshot, stamped=stamped, digests=digests, digest_grain=DigestGrain.PAGE)
+    for slot, named in ((6, ["KV301"]), (7, ["KV301"]), (8, [])):
+        report = blamed(world.dataset(snapshot=paged), slot)
+        assert [found.rule for found in report.related(Relation.NAMES)] == named
+        assert [row.columns for row in report.violations] == [("kv.k.0",)] * len(named)
