@@ -102,14 +102,15 @@ def _keys(value: object, path: str = "") -> Iterator[str]:
 def test_every_key_of_the_json_report_is_described_and_no_other(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The damaged capture has every kind of row, a slot outside the pool gives a finding, and a
-    snapshot alone is judged by its chains. A comparison has legs.
+    """The damaged capture has every kind of row, the bled one is judged by its tokens, a slot outside
+    the pool gives a finding, and a snapshot alone is judged by its chains. A comparison has legs.
     """
     outside, alone = tmp_path / "outside", tmp_path / "alone"
     dumps.write(outside, owners=dumps.sequences(slots=(2, 3, 4, 400)))
     dumps.write(alone, pool=dumps.flipped("kv.v.1", slot=3))[1].unlink()
     found = {f"inputs[].{part.name}" for part in fields(PoolKey)}
-    for folder in map(str, (ROOT / "examples" / "smollm2-damaged", outside, alone)):
+    examples = [ROOT / "examples" / f"smollm2-{name}" for name in ("damaged", "bled")]
+    for folder in map(str, (*examples, outside, alone)):
         assert run(["verify", folder, "--format", "json", "-q"]) == ExitCode.VIOLATIONS
         found |= set(_keys(json.loads(capsys.readouterr().out)))
     dumps_of_one_pool = [
@@ -149,6 +150,12 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "kv_caches": [torch.stack([pages, pages + 1]) for _ in range(2)],
         "running": requests,
         "step": 120,
+        "model_config": {
+            "model_type": "llama",
+            "hidden_size": 8,
+            "num_attention_heads": 2,
+            "rope_theta": 10_000.0,
+        },
     }
 
 
