@@ -9,6 +9,7 @@ import pytest
 from kvaudit import api
 from kvaudit.core.audit_options import AuditOptions
 from kvaudit.core.blame_report import Relation
+from kvaudit.core.comparison import ComparedContent, CompareOptions
 from kvaudit.core.coverage import Family
 from kvaudit.core.report import Verdict
 from kvaudit.errors import BackendNotInstalled, ConfigError, FileCorrupt, NoDevice
@@ -146,3 +147,18 @@ def test_one_slot_is_told_of_by_its_number_or_by_a_request(tmp_path: Path) -> No
     assert (skipped.findings, len(skipped.violations)) == ([], 2)
     with pytest.raises(ConfigError):
         api.blame(dataset, "B@4", backend="cpu")
+
+
+def test_dumps_are_compared_by_what_they_hold(tmp_path: Path) -> None:
+    here, there = stamped(), stamped()
+    corruptions.flip_bit(there, "kv.v.1", 9)
+    files = [
+        api.open([written(world, tmp_path / name)])
+        for world, name in ((here, "here"), (there, "there"))
+    ]
+    assert api.compare([files[0], files[0]]).verdict is Verdict.CLEAN
+    report = api.compare(files)
+    assert [found.rule for found in report.findings] == ["KV402"]
+    assert [row.slot for row in report.violations] == [9]
+    digests = CompareOptions(content=ComparedContent.DIGESTS)
+    assert api.compare(files, options=digests).verdict is Verdict.INCOMPLETE
