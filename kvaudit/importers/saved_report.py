@@ -23,7 +23,7 @@ def saved_report_of(document: dict[str, Any], *, path: str) -> SavedReport:
         raise SchemaMismatch(
             f"its schema is {schema!r}, not {REPORT_SCHEMA!r}",
             path=path,
-            hint="explain reads the reports that verify and replay write with --format json",
+            hint="explain reads the reports that verify, diff and replay write with --format json",
         )
     try:
         return SavedReport(
