@@ -8,7 +8,7 @@ import gguf
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, DynamicCache
 
 from examples.capture_smollm2 import GGUF_FILE, weights_folder
 from kvaudit.core.rope import relative_distances
@@ -16,6 +16,7 @@ from kvaudit.errors import ModelNotApplicable
 from kvaudit.importers.model_weights import model_table
 from tests.helpers.gguf_files import GGUF_CASES, write_gguf
 from tests.helpers.model_families import CASES, NUM_TOKENS, Layer0Cache, layer0_cache
+from tests.helpers.smollm2 import smollm2
 
 NUM_POSITIONS = 8192
 
@@ -97,29 +98,53 @@ def smollm2_table():
     return model_table(str(Path(weights_folder()) / GGUF_FILE))
 
 
+def _smollm2_in(dtype: str):
+    """The model of the other tests, or another one in float32."""
+    if dtype == "bfloat16":
+        return smollm2()
+    return AutoModelForCausalLM.from_pretrained(
+        weights_folder(), gguf_file=GGUF_FILE, dtype=getattr(torch, dtype)
+    )
+
+
+class _LayerDoneError(Exception):
+    """The first layer has written its K and V."""
+
+
+def _until_layer_0(model, tokens: np.ndarray) -> Layer0Cache:
+    """A forward pass that ends behind the attention of layer 0."""
+
+    def stop(*_: object) -> None:
+        raise _LayerDoneError
+
+    cache = DynamicCache()
+    hook = model.model.layers[0].self_attn.register_forward_hook(stop)
+    try:
+        with torch.no_grad(), pytest.raises(_LayerDoneError):
+            model.model(torch.from_numpy(tokens)[None], cache=cache)
+    finally:
+        hook.remove()
+    k, v = (
+        half[0].transpose(0, 1).float().numpy()
+        for half in (cache.layers[0].keys, cache.layers[0].values)
+    )
+    return Layer0Cache(tokens=tokens, k=k, v=v)
+
+
 @pytest.mark.parametrize(
     ("dtype", "noise"), [("float32", (1e-6, 2e-4)), ("bfloat16", (1e-2, 1e-2))], ids=str
 )
 def test_smollm2_of_its_wheel_is_the_model_that_transformers_runs(smollm2_table, dtype, noise):
     """At every position to 8191: V by the token, K by the position, and the position by K."""
-    model = AutoModelForCausalLM.from_pretrained(
-        weights_folder(), gguf_file=GGUF_FILE, dtype=getattr(torch, dtype)
-    ).model
-    model.layers = model.layers[:1]
     tokens = np.random.default_rng(5).integers(0, smollm2_table.num_tokens, NUM_POSITIONS)
-    with torch.no_grad():
-        cache = model(torch.from_numpy(tokens)[None], use_cache=True).past_key_values
-    k, v = (
-        half[0].transpose(0, 1).float().numpy()
-        for half in (cache.layers[0].keys, cache.layers[0].values)
-    )
-    found = _distances(smollm2_table, Layer0Cache(tokens=tokens, k=k, v=v))
+    cache = _until_layer_0(_smollm2_in(dtype), tokens)
+    found = _distances(smollm2_table, cache)
     assert (found[0] < noise[0], found[1] < noise[1]) == (True, True)
     rows = smollm2_table.rows_of(tokens)
     recovered = smollm2_table.rope.positions_of(
-        smollm2_table.k_rows(rows), k, num_positions=NUM_POSITIONS
+        smollm2_table.k_rows(rows), cache.k, num_positions=NUM_POSITIONS
     )
     np.testing.assert_array_equal(recovered.positions, np.arange(NUM_POSITIONS))
     others = np.roll(smollm2_table.v_rows(rows), 1, axis=0)
     is_other = tokens != np.roll(tokens, 1)
-    assert relative_distances(v, others)[is_other].min() > 0.35
+    assert relative_distances(cache.v, others)[is_other].min() > 0.35
