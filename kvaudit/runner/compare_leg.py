@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -14,6 +14,7 @@ from kvaudit.core.comparison import ComparedLeg, CompareOptions, LegKind
 from kvaudit.core.comparison_evidence import LegEvidence, PoolAtStep
 from kvaudit.core.entries import ALL_ENTRIES
 from kvaudit.core.finding import Finding
+from kvaudit.core.snapshot import PoolKey
 from kvaudit.core.violation import Violation
 from kvaudit.diagnosis.registry import diagnose_leg
 from kvaudit.diagnosis.rule import Rule
@@ -39,6 +40,7 @@ class LegResult:
         leg: what was and was not compared.
         left: the dump that is taken for right.
         right: the other.
+        key: what its rows and findings name it by.
         matching: the matched slots.
         bytes: their KV.
         records: their records.
@@ -51,6 +53,7 @@ class LegResult:
     leg: ComparedLeg
     left: Side
     right: Side
+    key: PoolKey
     matching: Matching
     bytes: LegBytes
     records: RecordDifferences
@@ -67,6 +70,7 @@ class Leg:
     Fields:
         left: the dump that is taken for right.
         right: the other.
+        key: what its rows and findings name it by.
         kind: what lies between them.
         bytes: the KV of its matched slots.
         records: their records.
@@ -76,6 +80,7 @@ class Leg:
 
     left: Side
     right: Side
+    key: PoolKey
     kind: LegKind
     bytes: LegBytes
     records: RecordDifferences
@@ -98,6 +103,7 @@ class Leg:
             leg=self._leg(evidence),
             left=self.left,
             right=self.right,
+            key=self.key,
             matching=self.bytes.matching,
             bytes=self.bytes,
             records=self.records,
@@ -118,7 +124,7 @@ class Leg:
             name=leg_name(self.left, self.right),
             kind=self.kind,
             left=self.left.snapshot,
-            right=self.right.snapshot,
+            right=replace(self.right.snapshot, key=self.key),
             pairs=matching.pairs,
             differing=self.bytes.differing,
             sources=self.bytes.sources,
@@ -138,7 +144,7 @@ class Leg:
 
     def _violations(self, claims: Claims, *, max_rows: int) -> tuple[list[Violation], int]:
         """The first rows of records and of columns, and how many there are of both."""
-        pairs, snapshot = self.bytes.matching.pairs, self.right.snapshot
+        pairs, snapshot = self.bytes.matching.pairs, replace(self.right.snapshot, key=self.key)
         differing = np.zeros(snapshot.num_rows, dtype=np.bool_)
         differing[pairs.right_rows[self.bytes.differs]] = True
         columns = BytesResult(
@@ -148,7 +154,13 @@ class Leg:
             },
         )
         rows = record_violations(
-            self.records, self.left, self.right, pairs=pairs, claims=claims, max_rows=max_rows
+            self.records,
+            self.left,
+            self.right,
+            key=self.key,
+            pairs=pairs,
+            claims=claims,
+            max_rows=max_rows,
         )
         rows += column_violations(columns, snapshot, sources=claims.sources, max_rows=max_rows)
         num_records = sum(len(found) for found, _ in self.records.by_buffer.values())

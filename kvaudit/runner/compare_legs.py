@@ -109,6 +109,16 @@ def leg_kind(left: Snapshot, right: Snapshot) -> LegKind:
     return LegKind.TRANSFER
 
 
+def distinct_keys(keys: Sequence[PoolKey], *, letters: str) -> list[PoolKey]:
+    """The keys that rows and findings of some dumps carry; where two are one, with the letters."""
+    if len(set(keys)) == len(keys):
+        return list(keys)
+    return [
+        replace(key, instance=letter if key.instance is None else f"{key.instance} {letter}")
+        for key, letter in zip(keys, letters, strict=False)
+    ]
+
+
 def leg_name(left: Side, right: Side) -> str:
     """`A->B (device -> host)`: the dumps, and the parts of their keys that differ."""
     ours, theirs = left.snapshot.key, right.snapshot.key

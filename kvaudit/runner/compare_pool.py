@@ -21,7 +21,7 @@ from kvaudit.runner.compare_columns import leg_columns
 from kvaudit.runner.compare_growth import pool_at_step
 from kvaudit.runner.compare_leg import Leg, LegResult
 from kvaudit.runner.compare_leg_bytes import LegBytes
-from kvaudit.runner.compare_legs import leg_kind
+from kvaudit.runner.compare_legs import distinct_keys, leg_kind
 from kvaudit.runner.compare_match import Matcher
 from kvaudit.runner.compare_pages import page_pairs
 from kvaudit.runner.compare_records import RecordDifferences, compare_records
@@ -76,6 +76,7 @@ class PoolComparison:
         records = [compare_records(sides[n], sides[n + 1], legs[n].matching) for n in numbers]
         states = self._states(kinds)
         bad = [_bad_rows(legs[n], records[n], sides[n + 1]) for n in numbers]
+        keys = distinct_keys([side.snapshot.key for side in sides[1:]], letters=_LETTERS[1:])
         results = []
         for n in numbers:
             onward = None if n + 1 == len(numbers) else (legs[n + 1], bad[n + 1])
@@ -83,6 +84,7 @@ class PoolComparison:
                 Leg(
                     left=sides[n],
                     right=sides[n + 1],
+                    key=keys[n],
                     kind=kinds[n],
                     bytes=legs[n],
                     records=records[n],

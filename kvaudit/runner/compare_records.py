@@ -18,6 +18,7 @@ from kvaudit.constants import (
 from kvaudit.core.claims import Claims
 from kvaudit.core.comparison_evidence import SlotPairs
 from kvaudit.core.launch_tag import KvHalf, LaunchPhase, launch_tag
+from kvaudit.core.snapshot import PoolKey
 from kvaudit.core.violation import Violation
 from kvaudit.runner.compare_matching import Matching
 from kvaudit.runner.compare_side import Side
@@ -105,6 +106,7 @@ def record_violations(
     left: Side,
     right: Side,
     *,
+    key: PoolKey,
     pairs: SlotPairs,
     claims: Claims,
     max_rows: int,
@@ -114,9 +116,7 @@ def record_violations(
     for buffer, (found, reasons) in differences.by_buffer.items():
         shown = found[:max_rows]
         half, phase = buffer.split(".")
-        tag = launch_tag(
-            LaunchPhase[phase.upper()], KvHalf[half.upper()], right.snapshot.key.pool_kind
-        )
+        tag = launch_tag(LaunchPhase[phase.upper()], KvHalf[half.upper()], key.pool_kind)
         ours = left.records(buffer)[pairs.left_rows[shown]].tolist()
         theirs = right.records(buffer)[pairs.right_rows[shown]].tolist()
         offset = right.snapshot.position_offset - left.snapshot.position_offset
@@ -126,7 +126,7 @@ def record_violations(
             rows.append(
                 Violation(
                     tag=tag,
-                    key=right.snapshot.key,
+                    key=key,
                     entry=None,
                     slot=int(right.snapshot.slots[row]),
                     position=stored[RECORD_POSITION],
@@ -138,7 +138,7 @@ def record_violations(
                     real_kv_hash=stored[RECORD_REAL_KV_HASH],
                     reasons=FailReason(int(reasons[number])),
                     request_ids=tuple(names.get(row, ())),
-                    step=right.snapshot.key.step,
+                    step=key.step,
                 )
             )
     return rows

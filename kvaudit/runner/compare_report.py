@@ -96,7 +96,7 @@ def report_of(
         violations_total=total,
         violations=rows[: options.max_violations],
         findings=findings,
-        page_sizes={leg.right.snapshot.key: leg.right.snapshot.page_size for leg in legs},
+        page_sizes={leg.key: leg.right.snapshot.page_size for leg in legs},
         incomplete_reasons=reasons,
         left_out=outcome.left_out,
         timing=Timing(

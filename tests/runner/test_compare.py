@@ -89,6 +89,17 @@ def test_of_three_tiers_the_leg_that_did_the_damage_is_named() -> None:
     assert [leg.slots_differing for leg in report.legs] == [0, 1]
 
 
+def test_rows_of_three_dumps_with_one_key_say_which_dump_they_are_of() -> None:
+    worlds = [dumped(THERE, key=HOST) for _ in range(3)]
+    change_byte(worlds[1], 12)
+    change_byte(worlds[2], 12)
+    change_byte(worlds[2], 3)
+    report = compared(*worlds)
+    assert {(row.key.instance, row.slot) for row in report.violations} == {("B", 12), ("C", 3)}
+    assert [found.key.instance for found in report.findings] == ["B", "C"]
+    assert [key.instance for key in report.page_sizes] == ["B", "C"]
+
+
 def test_damage_on_both_legs_is_two_findings() -> None:
     host, back = dumped(THERE, key=HOST), dumped(key=PoolKey(tier="device", step=2))
     change_byte(host, 12)

@@ -6,7 +6,7 @@ from kvaudit.core.comparison import LegKind
 from kvaudit.core.dataset import Dataset
 from kvaudit.core.snapshot import PoolKey, Snapshot
 from kvaudit.errors import ConfigError, SnapshotInconsistent
-from kvaudit.runner.compare_legs import leg_kind, leg_name, paired_pools
+from kvaudit.runner.compare_legs import distinct_keys, leg_kind, leg_name, paired_pools
 from tests.helpers.comparing import dumped, side_of
 
 
@@ -41,6 +41,14 @@ def test_the_name_of_a_leg_has_the_parts_of_the_keys_that_differ() -> None:
         "A->B (prefill-0 step 7 -> decode-3 step 8)"
     )
     assert leg_name(one, side_of(_dump(), "B")) == "A->B"
+
+
+def test_dumps_of_one_key_are_told_apart_by_their_letters() -> None:
+    plain, named = PoolKey(), PoolKey(instance="decode-0")
+    assert distinct_keys([plain, named], letters="BC") == [plain, named]
+    assert [key.instance for key in distinct_keys([plain, plain], letters="BC")] == ["B", "C"]
+    [one, _] = distinct_keys([named, named], letters="BC")
+    assert one.instance == "decode-0 B"
 
 
 def _set(*keys: PoolKey) -> Dataset:

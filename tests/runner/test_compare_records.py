@@ -38,7 +38,9 @@ def test_what_differs_is_told_word_by_word_with_both_values() -> None:
         FailReason.VERIFY_TOKEN_MISMATCH | FailReason.VERIFY_CHAIN_HASH_MISMATCH
     ]
     claims = claims_of(expectations_of(other.pool, ALL_ENTRIES).sources, other.snapshot)
-    rows = record_violations(found, one, other, pairs=matching.pairs, claims=claims, max_rows=10)
+    rows = record_violations(
+        found, one, other, key=other.snapshot.key, pairs=matching.pairs, claims=claims, max_rows=10
+    )
     by_tag = {row.tag.name: row for row in rows}
     assert set(by_tag) == {"HEAD_K_FULL", "TAIL_K_FULL"}
     head = by_tag["HEAD_K_FULL"]
