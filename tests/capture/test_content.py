@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from kvaudit import api
 from kvaudit.capture import Recorder, dump
 from kvaudit.capture.content import columns_with_bytes
 from kvaudit.core.kv_column import ArrayColumn, ArrayKvColumn
@@ -18,6 +19,7 @@ from kvaudit.errors import ConfigError, SnapshotInconsistent
 from kvaudit.formats.reader import read_file
 from kvaudit.formats.snapshot_writer import write_snapshot
 from tests.helpers.auditing import audited, bad_columns, bad_slots
+from tests.helpers.replays import record_toy
 from tests.helpers.toy_engine import PAGE_SIZE, ToyEngine
 
 LAYER_0 = ["kv.k.0", "kv.v.0"]
@@ -178,3 +180,22 @@ def test_a_digest_that_is_not_that_of_the_bytes_is_said(tmp_path: Path) -> None:
 def test_in_mid_step_a_forward_may_write_between_the_copy_and_the_hash(tmp_path: Path) -> None:
     path = contradicting(tmp_path, at="mid_step")
     assert audited(path).findings
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+def test_a_run_between_such_snapshots_replays_and_a_changed_slot_is_named(
+    tmp_path: Path, layer: int
+) -> None:
+    record_toy(tmp_path / "clean", num_steps=8, digests_every=3, content="digests+layer0")
+    assert api.replay(api.open_run(tmp_path / "clean")).verdict is Verdict.CLEAN
+
+    def flip(engine: ToyEngine) -> None:
+        if engine.recorder.step == 6:
+            slot = next(iter(engine.tables.values()))[0] * PAGE_SIZE
+            engine.kv[layer][0].view(torch.int16)[slot // PAGE_SIZE, 0, 1, 2] ^= 1 << 4
+
+    folder = tmp_path / "flipped"
+    record_toy(folder, num_steps=8, digests_every=3, content="digests+layer0", on_step=flip)
+    report = api.replay(api.open_run(folder))
+    assert report.verdict is Verdict.VIOLATIONS
+    assert bad_columns(report) == {f"kv.k.{layer}"}
