@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 from kvaudit.core.evidence import PoolEvidence
 from kvaudit.core.planner import SequenceEntries
 from kvaudit.core.sequences import SequenceState
+
+_REGION: Final = 16
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -27,8 +30,9 @@ class TokenRows:
         keys: number of the sequence's extra key, shape [n], int64; 0 = none.
         histories: a digest of all tokens up to it, shape [n], uint64; different for each row where
             they are not known.
-        pages: the page of its slot, shape [n], int64.
         sequences: number of its claim's sequence, shape [n], int64.
+        regions: number of the stretch of that sequence that it is in, shape [n], int64: a page, or
+            _REGION positions where pages are shorter.
         is_disputed: whether claims want different tokens, shape [n], bool.
     """
 
@@ -38,8 +42,8 @@ class TokenRows:
     positions: NDArray[np.int64]
     keys: NDArray[np.int64]
     histories: NDArray[np.uint64]
-    pages: NDArray[np.int64]
     sequences: NDArray[np.int64]
+    regions: NDArray[np.int64]
     is_disputed: NDArray[np.bool_]
 
     def __len__(self) -> int:
@@ -77,10 +81,20 @@ def token_rows(evidence: PoolEvidence) -> TokenRows:
         positions=np.where(is_moved, -1, positions[starts]),
         keys=keys[starts],
         histories=origin.histories[firsts],
-        pages=claims.slots[chosen[firsts]] // evidence.snapshot.page_size,
         sequences=claims.sequence_numbers[chosen[firsts]],
+        regions=_regions(evidence, chosen[firsts]),
         is_disputed=np.bincount(owner[other_token], minlength=len(starts)) > 0,
     )
+
+
+def _regions(evidence: PoolEvidence, claims: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The stretch of its sequence that each claim, shape [n], int64, is in; shape [n], int64."""
+    every = evidence.claims
+    length = max(_REGION, evidence.snapshot.page_size)
+    stretches = np.maximum(every.positions[claims], 0) // length
+    first = every.sequence_numbers[claims] * (int(stretches.max(initial=0)) + 1)
+    regions: NDArray[np.int64] = first + stretches
+    return regions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

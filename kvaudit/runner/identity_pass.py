@@ -34,16 +34,15 @@ from kvaudit.runner.held_content import rotated_for, wrong_content
 from kvaudit.runner.identity_claims import TokenRows, token_rows
 from kvaudit.runner.layer0_rows import LaunchDistance, Layer0Rows
 from kvaudit.runner.pool_table import PoolTable
-from kvaudit.runner.position_judge import PositionVerdicts, judged_positions
+from kvaudit.runner.position_judge import judged_positions
+from kvaudit.runner.position_verdicts import PositionVerdicts
 from kvaudit.runner.table_fit import fitted_table
 from kvaudit.runner.token_election import TokenElection, elected
-from kvaudit.runner.token_judge import TokenVerdicts, judged_tokens
+from kvaudit.runner.token_judge import TokenVerdicts, judged_tokens, why_not_told
 
 LAYER0_V: Final = "kv.v.0"
 LAYER0_K: Final = "kv.k.0"
 _FUSED: Final = "kv.kv.0"
-# Where more of the rows than that are not like the others of their token, the others may be wrong.
-_MAX_WRONG: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,8 +81,10 @@ class IdentityPass:
         if table is None and election is None:
             return IdentityResult(not_applicable=f"not applicable: {why}")
         verdicts = judged_tokens(rows, v, table=table, election=election)
-        if table is None and (reason := _why_not_told(verdicts)):
-            return IdentityResult(not_applicable=f"not applicable: {reason}")
+        if election is not None and (reason := why_not_told(verdicts, v, election)):
+            if table is None:
+                return IdentityResult(not_applicable=f"not applicable: {reason}")
+            verdicts.leave_to_table()
         wrong = wrong_content(verdicts, v, in_scope=in_scope, table=table)
         k = self._k(launch_distance)
         positions = None
@@ -209,17 +210,6 @@ def why_no_numbers(column: KvColumn) -> str:
     if kind is None or column.row_bytes % kind.itemsize or not column.row_bytes:
         return f"{column.name} is {column.dtype}"
     return ""
-
-
-def _why_not_told(verdicts: TokenVerdicts) -> str:
-    """Why the dump does not tell by itself which of its rows are wrong; "" where it does."""
-    share = verdicts.is_wrong.sum() / max(1, verdicts.is_judged.sum())
-    if share <= _MAX_WRONG:
-        return ""
-    return (
-        f"{share:.0%} of the rows are not like the others of their token, and either may be the "
-        "wrong ones: a table tells"
-    )
 
 
 def _rotation(positions: PositionVerdicts | None, in_scope: NDArray[np.int64]) -> WrongRotation:

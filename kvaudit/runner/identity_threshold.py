@@ -21,7 +21,7 @@ _SEPARATION_QUANTILE: Final = 0.05
 _QUANTILE: Final = 0.99
 _PROVED_QUANTILE: Final = 0.9
 # The threshold is so many times the noise, as far as that leaves room below the separation.
-_MARGIN: Final = 8.0
+_MARGIN: Final = 4.0
 # Equal content of one token in fewer pairs than that: it depends on more than the token.
 MIN_AGREEING: Final = 0.5
 

@@ -8,14 +8,16 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kvaudit.core.identity import NOT_TOLD, Threshold
+from kvaudit.core.identity import Threshold
 from kvaudit.core.rope import Rope
 from kvaudit.runner.identity_claims import TokenRows
 from kvaudit.runner.identity_threshold import MIN_PAIRS, floor_of, proved_threshold
 from kvaudit.runner.identity_votes import VoterDistances, Votes, votes_of
 from kvaudit.runner.layer0_rows import Layer0Rows
 from kvaudit.runner.pool_table import PoolTable, common_scale
+from kvaudit.runner.position_verdicts import PositionVerdicts
 from kvaudit.runner.token_election import different_pairs, group_numbers, same_pairs, voters_of
+from kvaudit.runner.token_judge import MAX_WRONG, MIN_VERSIONS
 from kvaudit.runner.unrotated_k import UnrotatedK
 
 # Positions past the longest sequence that a row may be rotated for.
@@ -26,33 +28,6 @@ _MAX_SOLVED: Final = 1 << 12
 _MAX_OTHERS: Final = 1 << 8
 # A position explains a row that is so many thresholds from it: the table's row is rounded too.
 _EXPLAINS: Final = 2.0
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class PositionVerdicts:
-    """What is known of the K of each row; filled source by source.
-
-    Fields:
-        rows: the rows.
-        distances: from what it should be, shape [n], float64; -1 where it was not judged.
-        is_wrong: shape [n], bool.
-        positions: the position that a wrong row was rotated for, shape [n], int64; NOT_TOLD where
-            none explains it.
-        threshold: the largest distance that is none; None where no row was judged.
-        known: K before its rotation; None where that is not known.
-    """
-
-    rows: TokenRows
-    distances: NDArray[np.float64]
-    is_wrong: NDArray[np.bool_]
-    positions: NDArray[np.int64]
-    threshold: Threshold | None = None
-    known: UnrotatedK | None = None
-
-    @property
-    def is_open(self) -> NDArray[np.bool_]:
-        """Rows that nothing has judged, shape [n], bool."""
-        return self.distances < 0
 
 
 def judged_positions(
@@ -69,12 +44,7 @@ def judged_positions(
     Raises:
         FileCorrupt: a chunk's digest differs.
     """
-    verdicts = PositionVerdicts(
-        rows=rows,
-        distances=np.full(len(rows), -1.0),
-        is_wrong=np.zeros(len(rows), dtype=np.bool_),
-        positions=np.full(len(rows), NOT_TOLD, dtype=np.int64),
-    )
+    verdicts = PositionVerdicts.of(rows)
     judge = _Judge(verdicts=verdicts, k=k)
     if rope is not None and k.num_elements % rope.head_dim == 0:
         if table is not None and table.table.k0 is not None:
@@ -164,10 +134,7 @@ class _Judge:
             rope=rope,
             num_positions=self._num_positions,
         )
-        winners = votes.winners[groups]
-        members = np.flatnonzero(winners >= 0)
-        measured = distances(members, winners[members])
-        self._take(order[members], measured, threshold, known=known)
+        self._elect(order, groups, (votes, threshold), distances, known=known)
 
     def among_equals(self) -> None:
         """Rows of one token at one position vote, where no rotation is known."""
@@ -182,10 +149,8 @@ class _Judge:
         outcome = self._vote(order, groups, distances)
         if outcome is None:
             return
-        votes, threshold = outcome
-        winners = votes.winners[groups]
-        members = np.flatnonzero(winners >= 0)
-        self._take(order[members], distances(members, winners[members]), threshold, known=None)
+        _, threshold = outcome
+        self._elect(order, groups, outcome, distances, known=None)
         wrong = np.flatnonzero(self.verdicts.is_wrong[order])[:_MAX_SOLVED]
         for member in wrong.tolist():
             is_other = voters.tokens == voters.tokens[member]
@@ -224,6 +189,26 @@ class _Judge:
         voters = voters_of(self.verdicts.rows.only(order), groups, usable)
         votes = votes_of(voters, distances=distances, tolerance=threshold.distance)
         return votes, threshold
+
+    def _elect(
+        self,
+        order: NDArray[np.int64],
+        groups: NDArray[np.int64],
+        outcome: tuple[Votes, Threshold],
+        distances: VoterDistances,
+        *,
+        known: UnrotatedK | None,
+    ) -> None:
+        """Judge voters by the winners of their groups, unless either side may be the wrong one."""
+        votes, threshold = outcome
+        winners = votes.winners[groups]
+        members = np.flatnonzero(winners >= 0)
+        measured = distances(members, winners[members])
+        if not members.size:
+            return
+        share = float((measured > threshold.distance).mean())
+        if share <= MAX_WRONG and int((votes.rivals >= 0).sum()) < MIN_VERSIONS:
+            self._take(order[members], measured, threshold, known=known)
 
     def _different(self, members: NDArray[np.int64]) -> NDArray[np.float64]:
         """Distances between rows, as stored, of different tokens."""

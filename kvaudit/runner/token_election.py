@@ -77,8 +77,8 @@ def voters_of(rows: TokenRows, groups: NDArray[np.int64], usable: NDArray[np.boo
     return Voters(
         groups=groups,
         histories=rows.histories,
-        pages=rows.pages,
         sequences=rows.sequences,
+        regions=rows.regions,
         usable=usable,
     )
 

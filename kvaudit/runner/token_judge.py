@@ -17,6 +17,10 @@ from kvaudit.runner.token_election import TokenElection
 from kvaudit.runner.token_search import KnownRows
 
 _UNJUDGED: Final = -1
+# Where more of the rows than that are not like the others of their token, or so many tokens have
+# two contents of which one is no other token's, the majority may be the wrong one.
+MAX_WRONG: Final = 0.25
+MIN_VERSIONS: Final = 2
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -46,6 +50,13 @@ class TokenVerdicts:
     source: TableSource
     threshold: Threshold
     known: list[KnownRows]
+
+    def leave_to_table(self) -> None:
+        """Forget what the dump's own rows say."""
+        by_votes = ~self.by_table
+        self.distances[by_votes] = _UNJUDGED
+        self.is_wrong[by_votes] = False
+        self.reasons[by_votes & ~self.rows.is_disputed] = Unjudged.NO_MAJORITY
 
     @property
     def is_judged(self) -> NDArray[np.bool_]:
@@ -94,6 +105,33 @@ def judged_tokens(
     if table is not None and election is None:
         verdicts.reasons[(rows.keys != 0) & ~rows.is_disputed] = Unjudged.EXTRA_KEY
     return verdicts
+
+
+def why_not_told(verdicts: TokenVerdicts, v: Layer0Rows, election: TokenElection) -> str:
+    """Why the dump does not tell by itself which of its rows are wrong; "" where it does.
+
+    Either there are too many that are not like the others of their token, or they are like each
+    other, and like no other token: then the pool holds two versions of its tokens.
+    """
+    by_votes = verdicts.is_judged & ~verdicts.by_table
+    share = float(verdicts.is_wrong[by_votes].mean()) if by_votes.any() else 0.0
+    if share > MAX_WRONG:
+        return (
+            f"{share:.0%} of the rows are not like the others of their token, and either may be "
+            "the wrong ones: a table tells"
+        )
+    rivals = election.votes.rivals[election.votes.rivals >= 0]
+    if len(rivals) < MIN_VERSIONS:
+        return ""
+    rows = v.numbers(election.voters.rows[rivals])
+    sure = _known_of(v, election)[0]
+    _, distances = sure.nearest(rows, v.launch_distance)
+    unknown = int(np.count_nonzero(distances > election.threshold.distance))
+    if unknown < MIN_VERSIONS:
+        return ""
+    return (
+        f"{unknown} tokens have two contents each, and either may be the wrong one: a table tells"
+    )
 
 
 def _by_table(verdicts: TokenVerdicts, v: Layer0Rows, table: PoolTable) -> None:

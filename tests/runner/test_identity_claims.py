@@ -7,13 +7,12 @@ from tests.helpers.layer0_judging import rows_of
 from tests.helpers.layer0_worlds import Layer0World, TokenModel, fixture_f
 
 
-def test_every_claimed_row_has_its_token_its_position_and_its_page() -> None:
+def test_every_claimed_row_has_its_token_and_its_position() -> None:
     rows = rows_of(fixture_f())
     assert rows.rows.tolist() == [2, 3, 4, 5, 6, 7, 8, 9]
     assert rows.tokens.tolist() == [11, 12, 13, 14, 21, 22, 23, 24]
     assert rows.positions.tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
-    assert rows.pages.tolist() == [1, 1, 2, 2, 3, 3, 4, 4]
-    assert len(set(rows.sequences.tolist())) == 2
+    assert len(set(rows.sequences.tolist())) == len(set(rows.regions.tolist())) == 2
     assert not rows.is_disputed.any()
 
 
@@ -72,3 +71,13 @@ def test_some_rows_keep_all_of_their_fields() -> None:
     some = rows.only(np.array([3, 0]))
     assert (some.rows.tolist(), some.tokens.tolist()) == ([5, 2], [14, 11])
     assert len(rows.only(rows.tokens > 20)) == 4
+
+
+def test_a_region_is_a_page_or_sixteen_positions_of_a_sequence() -> None:
+    for page_size, num_regions in ((1, 6), (16, 6), (32, 4)):
+        world = Layer0World(model=TokenModel(), num_slots=160, page_size=page_size)
+        world.request("A", list(range(10, 50)), range(32, 72))
+        world.request("B", list(range(10, 50)), range(96, 136))
+        rows = rows_of(world)
+        assert len(set(rows.regions.tolist())) == num_regions
+        assert (np.diff(rows.regions[:40]) >= 0).all()

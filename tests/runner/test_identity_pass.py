@@ -222,3 +222,44 @@ def test_coverage_counts_what_was_judged_by_what_and_why_not() -> None:
     assert identity["checked"] == identity["by_repetition"]
     assert {"by_table", "positions_checked", "token_seen_once", "no_majority"} <= set(identity)
     assert covered["slots"]["checked"] == identity["checked"]
+
+
+def _with_other_heads(world: Layer0World, requests: range) -> set[int]:
+    """Requests whose rows are another rank's: consistent with each other, and like no token."""
+    slots = [slot for number in requests for slot in world.requests[number].slots[16:]]
+    for data in (world.k, world.v):
+        data[slots] = np.roll(data[slots], data.shape[1] // 4, axis=1)
+    return set(slots)
+
+
+@pytest.mark.parametrize("requests", [range(3), range(9), range(11)], ids=len)
+def test_a_pool_with_two_versions_of_its_tokens_accuses_neither(requests: range) -> None:
+    world = chatty_world(num_requests=12)
+    _with_other_heads(world, requests)
+    result = result_of(world)
+    assert result.evidence is None
+    assert "a table tells" in result.not_applicable or "depend on more" in result.not_applicable
+
+
+def test_one_odd_request_is_found_by_the_others() -> None:
+    world = chatty_world(num_requests=12)
+    changed = _with_other_heads(world, range(1))
+    result = result_of(world)
+    assert result.evidence is not None
+    found = set(result.evidence.content.rows.tolist())
+    assert len(found) > 30
+    assert found <= changed
+
+
+def test_a_table_s_verdicts_stand_where_the_dump_s_own_do_not() -> None:
+    world = chatty_world(num_requests=12)
+    changed = _with_other_heads(world, range(3))
+    few = world.model.table()
+    known = few.tokens % 2 == 0
+    half = replace(few, tokens=few.tokens[known], k0=few.k0[known], v0=few.v0[known])
+    result = result_of(world, layer0=half)
+    assert result.counts["by_repetition"] == 0
+    assert result.evidence is not None
+    found = set(result.evidence.content.rows.tolist())
+    assert found
+    assert found <= changed

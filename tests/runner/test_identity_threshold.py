@@ -17,7 +17,7 @@ def test_equal_rows_give_the_floor_of_their_type() -> None:
 
 
 def test_noise_raises_the_threshold_as_far_as_the_separation_leaves_room() -> None:
-    some = threshold_of(np.full(50, 0.01), DIFFERENT, floor=0.05)
+    some = threshold_of(np.full(50, 0.02), DIFFERENT, floor=0.05)
     much = threshold_of(np.full(50, 0.1), DIFFERENT, floor=0.05)
     assert isinstance(some, Threshold)
     assert isinstance(much, Threshold)

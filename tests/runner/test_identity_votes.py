@@ -10,7 +10,7 @@ def outcome(
     *,
     groups: list[int] | None = None,
     histories: list[int] | None = None,
-    pages: list[int] | None = None,
+    regions: list[int] | None = None,
     sequences: list[int] | None = None,
     unusable: tuple[int, ...] = (),
 ) -> Votes:
@@ -22,8 +22,8 @@ def outcome(
     voters = Voters(
         groups=np.array(groups or [0] * len(each), dtype=np.int64),
         histories=np.array(histories or each, dtype=np.uint64),
-        pages=np.array(pages or each, dtype=np.int64),
         sequences=np.array(sequences or each, dtype=np.int64),
+        regions=np.array(regions or each, dtype=np.int64),
         usable=usable,
     )
     return votes_of(
@@ -52,8 +52,8 @@ def test_a_history_is_one_vote_however_many_rows_it_has() -> None:
     assert (found.votes.tolist(), found.totals.tolist()) == ([2], [3])
 
 
-def test_a_page_is_one_vote_however_many_rows_it_has() -> None:
-    found = outcome([5, 5, 5, 1, 1], pages=[4, 4, 4, 6, 7])
+def test_a_region_is_one_vote_however_many_rows_it_has() -> None:
+    found = outcome([5, 5, 5, 1, 1], regions=[4, 4, 4, 6, 7])
     assert found.winners.tolist() == [3]
 
 
@@ -68,12 +68,12 @@ def test_what_cannot_be_read_has_no_vote() -> None:
     assert outcome([0, 0], unusable=(0, 1)).first.tolist() == [-1]
 
 
-def test_rows_beside_clearly_wrong_ones_have_no_vote() -> None:
-    """Page 9 holds other heads: of token 1 it has most rows, and they agree."""
+def test_rows_near_clearly_wrong_ones_have_no_vote() -> None:
+    """Region 9 holds other heads: of the second token it has most rows, and they agree."""
     found = outcome(
         [5, 5, 5, 6, 2, 3, 3],
         groups=[0, 0, 0, 0, 1, 1, 1],
-        pages=[1, 2, 3, 9, 4, 9, 10],
+        regions=[1, 2, 3, 9, 4, 9, 10],
         sequences=[1, 2, 3, 4, 5, 4, 6],
     )
     assert found.winners[0] == 0
@@ -92,3 +92,17 @@ def test_groups_do_not_see_each_other() -> None:
 
 def test_nobody_votes_in_an_empty_pool() -> None:
     assert outcome([]).winners.tolist() == []
+
+
+def test_one_sequence_alone_accuses_no_other() -> None:
+    of_one = outcome([5, 5, 5, 1], sequences=[7, 7, 7, 8])
+    assert of_one.winners.tolist() == [-1]
+    assert outcome([5, 5, 5, 1], sequences=[7, 7, 7, 7]).winners.tolist() == [0]
+    assert outcome([5, 5, 5], sequences=[7, 7, 7]).winners.tolist() == [0]
+
+
+def test_a_second_content_of_two_sequences_is_a_rival() -> None:
+    assert outcome([5, 5, 5, 5, 1, 1]).rivals.tolist() == [4]
+    assert outcome([5, 5, 5, 5, 1]).rivals.tolist() == [-1]
+    assert outcome([5, 5, 5, 5, 1, 1], sequences=[1, 2, 3, 4, 9, 9]).rivals.tolist() == [-1]
+    assert outcome([5, 5, 5, 1, 2]).rivals.tolist() == [-1]

@@ -8,7 +8,8 @@ from kvaudit.core.rope import Rope
 from kvaudit.kernels.distance.numba_cpu import launch_distance
 from kvaudit.runner.layer0_rows import Layer0Rows
 from kvaudit.runner.pool_table import PoolTable
-from kvaudit.runner.position_judge import PositionVerdicts, judged_positions
+from kvaudit.runner.position_judge import judged_positions
+from kvaudit.runner.position_verdicts import PositionVerdicts
 from kvaudit.runner.table_fit import fitted_table
 from tests.helpers.layer0_judging import rows_of, rows_of_v
 from tests.helpers.layer0_worlds import K, Layer0World, TokenModel, chatty_world, fixture_f
@@ -112,3 +113,15 @@ def test_no_row_is_no_verdict() -> None:
     none = rows_of(world).only(np.empty(0, dtype=np.int64))
     found = judged_positions(none, k, rope=world.model.rope, table=None)
     assert (len(found.distances), found.threshold) == (0, None)
+
+
+def test_a_pool_with_two_versions_of_its_positions_accuses_neither() -> None:
+    world = chatty_world(num_requests=16)
+    for request in world.requests[:4]:
+        own = request.slots[16 : request.kv_len]
+        tokens = request.tokens[16 : request.kv_len]
+        world.k[own] = world.model.k(tokens, range(17, 17 + len(own)))
+    found = judged(world, rope=world.model.rope)
+    assert not found.is_wrong.any()
+    by_table = judged(world, rope=world.model.rope, by_table=True)
+    assert by_table.is_wrong.sum() > 200
