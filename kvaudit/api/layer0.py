@@ -45,6 +45,20 @@ def learn(
     )
 
 
+def open_table(path: StrPath) -> Layer0Table:
+    """Open a table that `kvaudit learn` wrote, for `AuditOptions.layer0`.
+
+    Args:
+        path: the file.
+
+    Raises:
+        InputError: it cannot be read, is of another kind, or is invalid.
+    """
+    from kvaudit.formats.reader import read_layer0_table
+
+    return read_layer0_table(path)
+
+
 def learn_model(
     path: StrPath,
     *,

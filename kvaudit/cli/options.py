@@ -223,12 +223,10 @@ def layer0_source(text: str) -> Layer0 | Layer0Table:
     Raises:
         InputError: the table cannot be used.
     """
+    from kvaudit import api
     from kvaudit.core.audit_options import Layer0
-    from kvaudit.formats.reader import read_layer0_table
 
-    if text in list(Layer0):
-        return Layer0(text)
-    return read_layer0_table(text)
+    return Layer0(text) if text in list(Layer0) else api.open_table(text)
 
 
 def rules(values: Iterable[str] | None) -> tuple[str, ...]:
