@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,7 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.constants import PARTIAL_READ_BYTES, RealKvHashMode
+from kvaudit.core.claims import NO_ROW
+from kvaudit.diagnosis.byte_moves import homes_in
 from kvaudit.diagnosis.byte_view import ByteView, Channel
+from kvaudit.diagnosis.row_sets import among, union_of
 from kvaudit.kernels.hash.arrays import mixed, unmixed
 
 # Rows of a column whose bytes are looked at; what is behind them is explained by its hashes alone.
@@ -86,27 +89,48 @@ def solved_words(words: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> NDArr
 
 
 def byte_rows(view: ByteView) -> Iterator[ByteRows]:
-    """The open rows of each column that differs, then those whose combined hash alone does."""
+    """The open rows of each column that differs, then those whose combined hash alone does.
+
+    Where there are too many to look at, those that hold nothing, or another slot's bytes, are left
+    out first: their hashes say all of them, and a single row must not be lost among them.
+    """
     differing: dict[str, list[NDArray[np.int64]]] = {}
-    for channel in view.channels():
+    channels = view.channels()
+    crowd = _crowd(channels)
+    for channel in channels:
         half = str(view.half_of(channel))
         if channel.is_column:
             if channel.name in view.sources_of(view.half_of(channel)):
                 differing.setdefault(half, []).append(channel.rows)
-            yield _of_column(view, channel)
+            yield _of_column(view, channel, np.flatnonzero(~among(channel.rows, crowd)))
         else:
-            known = np.concatenate([np.empty(0, np.int64), *differing.get(half, [])])
-            alone = np.flatnonzero(~np.isin(channel.rows, known))
+            known = union_of([crowd, *differing.get(half, [])])
+            alone = np.flatnonzero(~among(channel.rows, known))
             yield from _of_combined(view, channel, alone[:_MAX_ROWS])
 
 
-def _of_column(view: ByteView, channel: Channel) -> ByteRows:
-    rows = channel.rows[:_MAX_ROWS]
+def _crowd(channels: Sequence[Channel]) -> NDArray[np.int64]:
+    """Rows whose hashes say what they hold, of channels with too many; shape [n], int64, ascending."""
+    asked = np.empty(0, dtype=np.int64)
+    crowd = [asked]
+    for channel in channels:
+        members = np.flatnonzero(~among(channel.rows, asked))
+        if len(members) > _MAX_ROWS:
+            is_known = (channel.held[members] == 0) | (
+                homes_in(channel.written, channel.held[members]) != NO_ROW
+            )
+            crowd.append(channel.rows[members[is_known]])
+            asked = np.union1d(asked, channel.rows)
+    return union_of(crowd)
+
+
+def _of_column(view: ByteView, channel: Channel, members: NDArray[np.int64]) -> ByteRows:
+    rows = channel.rows[members[:_MAX_ROWS]]
     return ByteRows(
         column=channel.name,
         rows=rows,
         written=channel.written[rows],
-        held=channel.held[:_MAX_ROWS],
+        held=channel.held[members[:_MAX_ROWS]],
         data=_hashed_bytes(view, channel.name, rows, is_leading=False),
         is_solved=False,
     )

@@ -10,6 +10,7 @@ import pytest
 
 SMALL = {
     "bench_chain": ["--slots", "2000", "4000", "8000", "--repeats", "1"],
+    "bench_diagnosis": ["--slots", "20000", "--faults", "28", "--repeats", "1"],
     "bench_layer0_separation": ["--tokens", "500"],
     "bench_layer0_noise": [
         *("--device", "cpu", "--vocab", "400", "--tokens", "64"),

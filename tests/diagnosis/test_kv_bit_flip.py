@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from kvaudit.constants import RealKvHashMode
 from tests.helpers import corruptions
 from tests.helpers.diagnosing import finding_of, findings_of, report_of
+from tests.helpers.long_pools import long_pool
 from tests.helpers.stamped_pools import F_STAMPS, LAYERS, deep_pool, shared_prefix
 from tests.helpers.worlds import World, fixture_f
 
@@ -113,3 +115,29 @@ def test_other_damage_is_no_flip(damage: corruptions.Corruption, mode: RealKvHas
 
 def test_a_clean_pool_has_no_finding() -> None:
     assert not findings_of(fixture_f(mode=RealKvHashMode.ALL, stamps=F_STAMPS))
+
+
+def _zero(world: World) -> None:
+    for name in ("R0", "R1"):
+        corruptions.zero_slots(world, world.request_of(name).slots[64:], records=False)
+
+
+def _exchange(world: World) -> None:
+    pairs = zip(world.request_of("R0").slots[64:], world.request_of("R1").slots[64:], strict=True)
+    one, other = np.array(list(pairs)).T
+    for data in world.kv.values():
+        data[one], data[other] = data[other], data[one]
+
+
+@pytest.mark.parametrize(("damage", "rule"), [(_zero, "KV302"), (_exchange, "KV310")])
+@pytest.mark.parametrize("options", [{"stamps": F_STAMPS[:2]}, {"mode": RealKvHashMode.ALL}])
+def test_a_flip_behind_thousands_of_rows_whose_hashes_say_what_they_hold_is_found(
+    damage: corruptions.Corruption, rule: str, options: dict[str, object]
+) -> None:
+    world = long_pool(64, num_pages=20, **options)
+    damage(world)
+    slot = world.request_of("R2").slots[100]
+    corruptions.flip_bit(world, "kv.k.0", slot)
+    found = {finding.rule: finding.slots for finding in findings_of(world)}
+    assert set(found) == {rule, "KV304"}
+    assert found["KV304"] == [slot]
