@@ -72,7 +72,7 @@ Match = Annotated[
     typer.Option(
         envvar="KVAUDIT_MATCH",
         help="What makes slots the same: content; request and position; their number. auto: content, "
-        "then request; of ranks request, then number.",
+        "then request, and in one place and step number; of ranks request, then number.",
     ),
 ]
 Content = Annotated[

@@ -89,9 +89,10 @@ class Matcher:
         if not self._by_request():
             return ""
         if self._kind is LegKind.STEPS:
+            return f"{lacks}; another step may have given any slot away: --match slot if it has not"
+        if self._left.snapshot.key.place() != self._right.snapshot.key.place():
             return (
-                f"{lacks}, and another step may have given any slot away: "
-                "--match slot if it has not"
+                f"{lacks}; slots of another place have other numbers: --match slot if they do not"
             )
         return self._by_slot()
 

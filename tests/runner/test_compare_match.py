@@ -78,6 +78,17 @@ def test_without_records_and_tokens_slots_of_one_number_are_compared() -> None:
     assert places == {slot: slot for slot in range(1, 16)}
 
 
+def test_slots_of_another_place_are_not_matched_by_their_number_unasked() -> None:
+    left, right = (
+        side_of(dumped(canary=()).snapshot()),
+        side_of(dumped(canary=(), key=HOST).snapshot(), "B"),
+    )
+    matching, places = _matched(left, right)
+    assert not places
+    assert "--match slot" in matching.lacks
+    assert len(_matched(left, right, match=MatchBy.SLOT)[1]) == 15
+
+
 def test_at_another_step_slots_of_one_number_need_not_hold_the_same() -> None:
     left, right = (dumped(canary=()).snapshot() for _ in range(2))
     matching, places = _matched(side_of(left), side_of(right, "B"), kind=LegKind.STEPS)
