@@ -8,8 +8,9 @@ from enum import StrEnum
 from typing import TypeVar
 
 from kvaudit.core.launch_tag import PoolKind
+from kvaudit.core.rope import Rope
 from kvaudit.core.snapshot import PoolKey
-from kvaudit.errors import SchemaMismatch
+from kvaudit.errors import SchemaMismatch, ValuesInvalid
 from kvaudit.formats.pairing_key import KEY_PARTS
 from kvaudit.formats.schema import KEY_PREFIX, NUMBER_BOUNDS
 
@@ -48,6 +49,22 @@ class MetadataValues:
     def text(self, key: str) -> str | None:
         """A text; None when the key is absent."""
         return self._unread.pop(key, None)
+
+    def rope(self) -> Rope | None:
+        """How K is rotated; None when the key is absent. The text stays unread.
+
+        Raises:
+            SchemaMismatch: it is no rotation.
+        """
+        text = self.peek("rope")
+        try:
+            return None if text is None else Rope.from_json(text)
+        except ValuesInvalid as error:
+            raise SchemaMismatch(
+                f"the metadata key {KEY_PREFIX}rope: {error.message}",
+                path=self._path,
+                hint=error.hint,
+            ) from error
 
     def number(self, key: str) -> int | None:
         """A decimal integer within NUMBER_BOUNDS; None when the key is absent."""

@@ -51,6 +51,7 @@ def read_snapshot(file: ArrowFile) -> tuple[Snapshot, dict[str, str | int], list
         FileCorrupt: the digest of the slots differs, or digests are missing.
     """
     values = MetadataValues(file.metadata, file.path)
+    values.rope()
     grain = values.word("digest_grain", DigestGrain.SLOT)
     page_size = _page_size(values, file.path)
     names = _known_columns(file)

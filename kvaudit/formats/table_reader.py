@@ -7,8 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kvaudit.core.layer0_table import Layer0Table, TableSource
-from kvaudit.core.rope import Rope
-from kvaudit.errors import SchemaMismatch, ValuesInvalid
+from kvaudit.errors import SchemaMismatch
 from kvaudit.formats.arrow_file import ArrowFile
 from kvaudit.formats.columns import check_column
 from kvaudit.formats.digests import value_bytes
@@ -44,7 +43,7 @@ def read_table(file: ArrowFile) -> tuple[Layer0Table, dict[str, str | int], list
         num_heads=_number(metadata, file.path, "num_heads"),
         head_dim=head_dim,
         v_head_dim=metadata.number("v_head_dim") or (0 if v0 is None else head_dim),
-        rope=_rope(metadata, file.path),
+        rope=metadata.rope(),
         model=metadata.text("model") or "",
         source=metadata.word("source", TableSource.LEARNT),
         note=metadata.text("note") or "",
@@ -88,15 +87,3 @@ def _number(metadata: MetadataValues, path: str, key: str) -> int:
             hint="write it as FORMAT.md says",
         )
     return number
-
-
-def _rope(metadata: MetadataValues, path: str) -> Rope | None:
-    text = metadata.text("rope")
-    if text is None:
-        return None
-    try:
-        return Rope.from_json(text)
-    except ValuesInvalid as error:
-        raise SchemaMismatch(
-            f"the metadata key {KEY_PREFIX}rope: {error.message}", path=path, hint=error.hint
-        ) from error

@@ -13,11 +13,12 @@ from kvaudit.core.kv_column import KvColumn
 from kvaudit.core.layer0_table import Layer0Table
 from kvaudit.core.plan import PlanDump
 from kvaudit.core.recorded_step import Trace
+from kvaudit.core.rope import Rope
 from kvaudit.core.sequences import Sequences
 from kvaudit.core.snapshot import DigestGrain, Snapshot
 from kvaudit.render.labels import column_labels
 from kvaudit.render.state_facts import state_facts
-from kvaudit.render.table_facts import table_facts
+from kvaudit.render.table_facts import rope_word, table_facts
 from kvaudit.render.trace_facts import trace_facts
 
 Facts = dict[str, Any]
@@ -71,7 +72,10 @@ def _snapshot_facts(snapshot: Snapshot) -> Facts:
         "digest_grain": str(snapshot.digest_grain),
         "evidence": list(snapshot.evidence),
         "checksummed": snapshot.checksummed,
-        "metadata": dict(snapshot.metadata),
+        "metadata": {
+            key: rope_word(Rope.from_json(text)) if key == "rope" else text
+            for key, text in snapshot.metadata.items()
+        },
     }
 
 

@@ -25,7 +25,7 @@ def table_facts(table: Layer0Table) -> dict[str, Any]:
             )
             if rows is not None
         },
-        "rope": None if table.rope is None else _rope_word(table.rope),
+        "rope": None if table.rope is None else rope_word(table.rope),
         "note": table.note or None,
     }
     if table.rows_seen is not None and table.rows_agreeing is not None:
@@ -43,7 +43,8 @@ def _tokens_word(table: Layer0Table) -> str:
     return f"{table.num_tokens}, from {table.tokens[0]} to {table.tokens[-1]}"
 
 
-def _rope_word(rope: Rope) -> str:
+def rope_word(rope: Rope) -> str:
+    """A rotation in words: `64 of 64 elements, half layout, slowest 1.6e-05 rad a position`."""
     if not rope.inverse_frequencies.any():
         return "K is not rotated"
     words = [f"{rope.rotary_dim} of {rope.head_dim} elements", f"{rope.layout} layout"]

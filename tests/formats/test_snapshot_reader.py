@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -307,3 +309,14 @@ def test_a_column_shorter_than_the_slots_is_refused_by_the_writer(tmp_path):
     with pytest.raises(SnapshotInconsistent):
         write_snapshot(tmp_path / "a.arrow", snapshot(4, canary=torn, kv=wanted.kv))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["half", "[]", '{"inverse_frequencies": [1e999], "head_dim": 4}'], ids=str
+)
+def test_a_rotation_that_is_none_is_refused_by_its_key(tmp_path, text):
+    path = tmp_path / "full.snapshot.arrow"
+    write_snapshot(path, replace(full_snapshot(), metadata={"rope": text}))
+    with pytest.raises(SchemaMismatch, match=r"kvaudit\.rope") as refused:
+        read_file(path)
+    assert refused.value.path == str(path)

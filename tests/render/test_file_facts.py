@@ -9,6 +9,7 @@ import numpy as np
 from kvaudit.constants import LaunchTag
 from kvaudit.core.kv_column import ArrayColumn, ArrayKvColumn
 from kvaudit.core.plan import PlanDump, PlannedLaunch, VerifyPlan
+from kvaudit.core.rope import Rope
 from kvaudit.core.sequences import Sequences, SequenceState
 from kvaudit.core.snapshot import DigestGrain, PoolKey, Snapshot
 from kvaudit.formats.trace_reader import open_trace
@@ -119,3 +120,12 @@ def test_a_row_of_a_file_with_digests_of_pages_is_a_page() -> None:
     facts = file_facts(paged)
     assert (facts["rows"], facts["digest_grain"]) == (3, "page")
     assert file_facts(snapshot())["rows"] == 4
+
+
+def test_a_rotation_is_said_in_words() -> None:
+    rope = Rope(inverse_frequencies=np.array([1.0, 0.5]), head_dim=8)
+    facts = file_facts(replace(snapshot(), metadata={"rope": rope.to_json(), "engine": "toy"}))
+    assert facts["metadata"] == {
+        "rope": "4 of 8 elements, half layout, slowest 0.5 rad a position",
+        "engine": "toy",
+    }
