@@ -38,7 +38,8 @@ def table_of_weights(weights: Layer0Weights, *, observer: RunObserver) -> Layer0
     observer.stage("tokens", num_tokens)
     for first in range(0, num_tokens, tokens_at_once):
         last = min(first + tokens_at_once, num_tokens)
-        states = _normed(_embedded(weights, first, last, rounded), weights.norm, rounded)
+        embedded = _embedded(weights, slice(first, last), rounded)
+        states = _normed(embedded, weights.norm, rounded)
         k0[first:last] = _as_bytes(_k(weights, states, rounded), weights.dtype)
         v0[first:last] = _as_bytes(_projected(states, weights.v), weights.dtype)
         observer.advance(last - first)
@@ -78,11 +79,9 @@ def _rounded_weights(weights: Layer0Weights, rounded: _Rounding) -> Layer0Weight
     )
 
 
-def _embedded(
-    weights: Layer0Weights, first: int, last: int, rounded: _Rounding
-) -> NDArray[np.float32]:
-    """Hidden states of the tokens [first, last), shape [n, hidden_size], float32."""
-    states = rounded(weights.embedding.read(first, last))
+def _embedded(weights: Layer0Weights, some: slice, rounded: _Rounding) -> NDArray[np.float32]:
+    """Hidden states of some tokens, shape [n, hidden_size], float32."""
+    states = rounded(weights.embedding.read(some.start, some.stop))
     if weights.embedding_scale == 1:
         return states
     # The model holds its scale in its own type.

@@ -1,4 +1,4 @@
-"""The rotation by a configuration's keys, old and new, against transformers' own functions."""
+"""The rotation of layer 0 by a configuration's keys, old and new."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import transformers
-from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from kvaudit.core.model_config import ModelConfig
 from kvaudit.core.model_families import FAMILIES
@@ -16,51 +15,17 @@ from kvaudit.errors import SchemaMismatch
 from tests.helpers.model_families import CASES
 
 HEAD_DIM = 64
-FACTORS = [1.0 + 0.25 * pair for pair in range(HEAD_DIM // 2)]
-VARIANTS = {
-    "linear": {"factor": 4.0},
-    "dynamic": {"factor": 4.0},
-    "llama3": {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0},
-    "yarn": {"factor": 4.0},
-    "longrope": {"short_factor": FACTORS, "long_factor": [2 * each for each in FACTORS]},
-}
-MORE = {
-    "yarn": {"beta_fast": 16.0, "beta_slow": 2.0, "truncate": False, "attention_factor": 1.5},
-    "longrope": {"attention_factor": 1.25, "factor": 32.0},
-}
-TRAINED, MOST = 1024, 8192
+FACTORS = {"short_factor": [1.0] * (HEAD_DIM // 2), "long_factor": [2.0] * (HEAD_DIM // 2)}
 
 
 def _layer0(model_type: str = "llama", *, longest: int | None = None, **values: Any) -> LayerRope:
-    values = {"max_position_embeddings": MOST} | values
+    values = {"max_position_embeddings": 8192} | values
     return layer0_rope(
         ModelConfig(values, path="config.json"),
         FAMILIES[model_type],
         head_dim=HEAD_DIM,
         longest=longest,
     )
-
-
-@pytest.mark.parametrize("longest", [512, 4096, 20_000])
-@pytest.mark.parametrize("more", [False, True])
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_every_variant_is_that_of_transformers(variant: str, more: bool, longest: int) -> None:
-    numbers = {**VARIANTS[variant], **(MORE.get(variant, {}) if more else {})}
-    if variant in ("llama3", "yarn", "longrope"):
-        numbers["original_max_position_embeddings"] = TRAINED
-    config = transformers.LlamaConfig(
-        hidden_size=HEAD_DIM,
-        num_attention_heads=1,
-        max_position_embeddings=MOST,
-        rope_parameters={"rope_type": variant, "rope_theta": 5e4, **numbers},
-    )
-    frequencies, factor = ROPE_INIT_FUNCTIONS[variant](config, device="cpu", seq_len=longest)
-    old = {"rope_theta": 5e4, "rope_scaling": {"type": variant, **numbers}}
-    new = {"rope_parameters": {"rope_type": variant, "rope_theta": 5e4, **numbers}}
-    for values in (old, new):
-        rope = _layer0(longest=longest, **values).rope
-        np.testing.assert_allclose(rope.inverse_frequencies, frequencies.numpy(), rtol=2e-6)
-        assert rope.factor == pytest.approx(factor)
 
 
 @pytest.mark.parametrize("name", ["llama3-scaled", "gemma3", "phi", "glm"])
@@ -110,7 +75,7 @@ def test_a_layer_that_is_not_rotated_says_so() -> None:
         ({"rope_type": "default", "mrope_section": [8, 12, 12]}, "image"),
         ({"rope_type": "proportional"}, "'proportional'"),
         ({"rope_type": "dynamic", "factor": 2.0}, "--max-length"),
-        ({"rope_type": "longrope", **VARIANTS["longrope"]}, "--max-length"),
+        ({"rope_type": "longrope", **FACTORS}, "--max-length"),
     ],
     ids=str,
 )
@@ -120,6 +85,12 @@ def test_a_rotation_that_is_not_settled_is_not_guessed(
     found = _layer0(rope_parameters=parameters)
     assert found.rope is None
     assert reason in found.note
+
+
+def test_an_attention_that_rotates_by_chunks_is_not_taken_for_plain_rope() -> None:
+    found = _layer0("qwen2", dual_chunk_attention_config={"chunk_size": 262_144})
+    assert found.rope is None
+    assert "chunk" in found.note
 
 
 @pytest.mark.parametrize(
