@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from kvaudit.capture.slot_view import GatheredColumn
 from kvaudit.capture.stamps import Chain, PoolStamps
 from kvaudit.capture.tables import SequenceRow, flat_sequences, live_slots
 from kvaudit.constants import NO_SEED, NO_STEP, UNKNOWN_LENGTH, UNKNOWN_TOKEN, RealKvHashMode
+from kvaudit.core.given_away import given_away_key
 from kvaudit.core.launch_tag import PoolKind
 from kvaudit.core.layout import SlotRanges
 from kvaudit.core.sequences import SequenceState
@@ -303,7 +304,7 @@ class PoolRecorder:
         whole = [tracked for tracked, _ in touched if tracked.state is SequenceState.FINISHED]
         if whole:
             self._num_saved += 1
-            own_key = replace(key, pool=f"{key.pool}.finished-{self._num_saved:06d}")
+            own_key = given_away_key(key, self._num_saved)
             saved = self._dump_of(whole, key=own_key, content=self._content, at=DumpMoment.STEP_END)
             self._given_away.append(saved.in_memory())
         for tracked, lost in touched:

@@ -15,6 +15,7 @@ from kvaudit.core.column_names import column_layer
 from kvaudit.core.sequences import SequenceState
 from kvaudit.core.value_index import ValueIndex
 from kvaudit.diagnosis.byte_view import MAX_CAUSES, ByteView, Channel
+from kvaudit.diagnosis.earlier_owners import earlier_bytes
 
 # The number of the groups that a storm has beyond those that are findings of their own.
 _THE_REST: Final = -2
@@ -48,8 +49,14 @@ class MovedBytes:
 
 
 def moved_bytes(view: ByteView) -> list[MovedBytes]:
-    """The open rows whose bytes another row's stamp fits, in groups of one cause."""
+    """The open rows whose bytes another row's stamp fits, in groups of one cause.
+
+    What an earlier owner had in the same slot came from nowhere else.
+    """
     home_of = _homes(view)
+    for earlier in earlier_bytes(view):
+        for row in earlier.rows.tolist():
+            home_of.pop(row, None)
     if not home_of:
         return []
     rows = np.array(sorted(home_of), dtype=np.int64)

@@ -84,6 +84,12 @@ class ContentHomes:
         """The first claim on each row, shape [num_rows], int64; -1 where nobody claims it."""
         return self._walk.first_claims
 
+    def holds_its_own(self, row: int) -> bool:
+        """Whether a row has the position and the token, which is known, that is asked of it."""
+        claim = int(self.first_claims[row])
+        known = claim >= 0 and self.claims.tokens[claim] != NO_EXPECTED_TOKEN
+        return bool(known) and self._walk.fits(claim, row)
+
     def could_be_of(self, row: int, other: int) -> bool:
         """Whether a suspect has what another row lacks, and nothing proves it to be of a third."""
         claim = int(self.first_claims[other])

@@ -11,8 +11,10 @@ from kvaudit.constants import NO_EXPECTED_TOKEN, FailReason
 from kvaudit.core.fail_reason import RECORD_REASONS
 from kvaudit.core.severity import Severity
 from kvaudit.diagnosis.byte_moves import ByteMove, moved_bytes
+from kvaudit.diagnosis.byte_view import ByteView
 from kvaudit.diagnosis.content_homes import MAX_TOKEN
 from kvaudit.diagnosis.content_moves import Move, MovedContent
+from kvaudit.diagnosis.earlier_owners import EarlierBytes, earlier_bytes
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.failures import Failures
 from kvaudit.diagnosis.misplaced import misplaced_explanation, owner_of
@@ -32,19 +34,38 @@ def explain(failures: Failures) -> list[Explanation]:
     claims. Without one, a successor that is chained to the right record proves that this was there
     and was written over later. What is proved by neither is of no sequence in the dump, so its
     writer is one of before; but whose it is stays open. Bytes alone are an earlier owner's where
-    its stamps fit them.
+    its stamps fit them, wherever these are, or were until the slots were given away.
     """
-    explanations = [
-        misplaced_bytes(RULE, failures.byte_view, moved)
-        for moved in moved_bytes(failures.byte_view)
+    view = failures.byte_view
+    explanations = [_as_before(view, earlier) for earlier in earlier_bytes(view)] + [
+        misplaced_bytes(RULE, view, moved)
+        for moved in moved_bytes(view)
         if moved.move is ByteMove.EARLIER
     ]
-    for view in failures.views:
-        groups = [group for group in view.moved if group.move is Move.EARLIER]
-        explanations += [_of_an_owner(view, group) for group in groups]
+    for records in failures.views:
+        groups = [group for group in records.moved if group.move is Move.EARLIER]
+        explanations += [_of_an_owner(records, group) for group in groups]
         known = np.concatenate([np.empty(0, dtype=np.int64), *(group.rows for group in groups)])
-        explanations += _written_over(view, known)
+        explanations += _written_over(records, known)
     return explanations
+
+
+def _as_before(view: ByteView, earlier: EarlierBytes) -> Explanation:
+    """Bytes that an earlier owner had in the same slots."""
+    row, count = int(earlier.rows[0]), len(earlier.rows)
+    slot = int(view.evidence.snapshot.slots[row])
+    return view.claiming(
+        Explanation(
+            rule=RULE,
+            cause=earlier.rows.tobytes(),
+            summary=(
+                f"{at(slot, view.evidence)} of {owner_of(view, row)} has its own record and the "
+                f"bytes that {earlier.owner} had there before; {counted(count, 'slot')} in all"
+            ),
+            roots=earlier.rows,
+            facts={"content_of": earlier.owner.removeprefix("request ")},
+        )
+    )
 
 
 def _of_an_owner(view: RecordView, moved: MovedContent) -> Explanation:

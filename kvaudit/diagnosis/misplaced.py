@@ -22,11 +22,13 @@ def misplaced_explanation(
     """Misplaced records of one cause by a rule.
 
     What lay where they belong and failed there is displaced by the same cause. Their bytes came
-    with them where these are not what was stamped.
+    with them where these are not what was stamped. What a sequence wrote behind them since is its
+    own.
     """
     slots = view.evidence.snapshot.slots
+    adrift = [row for row in moved.adrift.tolist() if not view.homes.holds_its_own(row)]
     displaced = moved.homes[np.isin(moved.homes, view.homes.failed_rows)]
-    rows = np.union1d(np.concatenate((moved.rows, moved.adrift)), displaced)
+    rows = np.union1d(np.concatenate((moved.rows, np.array(adrift, dtype=np.int64))), displaced)
     examples = [
         {"slot": slot, "holds_content_of_slot": home}
         for slot, home in zip(

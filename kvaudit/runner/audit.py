@@ -11,6 +11,7 @@ from kvaudit.core.backend import Backend
 from kvaudit.core.column_names import column_layer
 from kvaudit.core.dataset import Dataset
 from kvaudit.core.finding import Finding
+from kvaudit.core.given_away import given_away_from
 from kvaudit.core.observer import RunObserver
 from kvaudit.core.report import BackendChoice, InputFile, Report, Timing
 from kvaudit.core.snapshot import DigestGrain, Snapshot
@@ -67,6 +68,7 @@ def audit(
             pool=pool,
             expectations=expected,
             swa_pool=swa_pool_of(pool, dataset.pools),
+            earlier=given_away_from(pool.snapshot.key, dataset.pools),
             backend=backend,
             options=options,
             rules=rules,

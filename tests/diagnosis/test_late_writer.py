@@ -8,7 +8,9 @@ import pytest
 from kvaudit.core.sequences import SequenceState
 from tests.helpers import corruptions
 from tests.helpers.diagnosing import finding_of, findings_of, report_of
+from tests.helpers.given_away import saved_pool, with_saved, write_late
 from tests.helpers.long_pools import PAGE_SIZES, long_pool
+from tests.helpers.stamped_pools import F_STAMPS
 from tests.helpers.worlds import World, build, fixture_f, link
 
 TOKENS = pytest.mark.parametrize("tokens", [False, True], ids=["default", "token"])
@@ -122,3 +124,21 @@ def test_a_plans_slot_that_fits_one_of_its_two_claims_was_not_written_over() -> 
     )
     pool = AuditedPool(snapshot=world.snapshot(), plans=(world.plan(),))
     assert not report_of(Dataset(pools=[pool]), select=("KV203",)).findings
+
+
+def test_bytes_that_a_finished_request_had_there_before_are_its_late_write() -> None:
+    world, saved = fixture_f(stamps=F_STAMPS), saved_pool()
+    write_late(world, saved, [7, 8])
+    report = report_of(with_saved(world, saved))
+    (finding,) = (found for found in report.findings if not found.rule.startswith("KV0"))
+    assert (finding.rule, finding.slots, finding.request_ids) == ("KV203", [7, 8], ["B"])
+    assert finding.evidence["content_of"] == "F"
+    assert "the bytes that request F had there before; 2 slots in all" in finding.summary
+    assert finding.evidence["rows"] == report.violations_total
+    assert not finding.alternatives
+
+
+def test_without_what_was_saved_the_bytes_are_of_nobody() -> None:
+    world = fixture_f(stamps=F_STAMPS)
+    write_late(world, saved_pool(), [7, 8])
+    assert finding_of(world).rule == "KV301"

@@ -38,3 +38,14 @@ def test_what_lay_at_the_homes_and_failed_is_of_the_same_cause() -> None:
 def test_a_row_is_its_first_requests_or_nobodys() -> None:
     (view,) = Failures(failing(_shifted())).views
     assert (owner_of(view, 8), owner_of(view, 12)) == ("request B", "nobody")
+
+
+def test_what_a_sequence_wrote_behind_misplaced_content_is_its_own() -> None:
+    world = fixture_f(num_slots=32)
+    corruptions.copy_slots(world, [6, 7, 8], [2, 3, 4])
+    corruptions.rechain(world, "A")
+    (view,) = Failures(failing(world)).views
+    (moved,) = view.moved
+    assert moved.adrift.tolist() == [5]
+    explanation = misplaced_explanation(RULE, view, moved, summary="so", facts={})
+    assert explanation.roots.tolist() == [2, 3, 4]
