@@ -15,6 +15,7 @@ from kvaudit.core.element_types import decoded, element_type
 from kvaudit.core.kv_column import KvColumn
 from kvaudit.core.observer import RunObserver
 from kvaudit.kernels.row_threads import run_rows
+from kvaudit.runner.self_check import check_distance
 
 # Expected rows of some entries, shape [n, num_elements], float32.
 ExpectedRows = Callable[[slice], NDArray[np.float32]]
@@ -25,7 +26,11 @@ _ELEMENTS_PER_TASK: Final = 1 << 17
 
 
 def distance_launcher(backend: Backend, observer: RunObserver) -> LaunchDistance:
-    """The kernel that measures, compiled; the reference's on that backend, else the CPU's."""
+    """The kernel that measures, compiled and checked: the reference's on that backend, else the CPU's.
+
+    Raises:
+        SelfCheckFailed: it measured known rows wrongly.
+    """
     if backend.name == "reference":
         from kvaudit.kernels.distance.reference import launch_distance
     else:
@@ -34,6 +39,7 @@ def distance_launcher(backend: Backend, observer: RunObserver) -> LaunchDistance
 
         if needs_compilation(KERNELS):
             observer.compiling(is_kept=all(cache_folder(kernel) is not None for kernel in KERNELS))
+    check_distance(launch_distance)
     return launch_distance
 
 

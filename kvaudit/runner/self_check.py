@@ -105,6 +105,22 @@ def check_chain(launch_chain: Callable[..., None]) -> None:
         )
 
 
+def check_distance(launch_distance: Callable[..., None]) -> None:
+    """Measure three rows: an equal one, one of zeros, and one that is an element off.
+
+    Raises:
+        SelfCheckFailed: one of the distances is another.
+    """
+    rows = np.array([[3, 4], [0, 0], [3, 5]], dtype=np.float32)
+    expected = np.array([[3, 4], [3, 4], [3, 4]], dtype=np.float32)
+    distances = np.full(len(rows), -1.0)
+    launch_distance(rows, expected, distances)
+    if not np.allclose(distances, [0, 1, 1 / np.sqrt(34)], rtol=1e-12, atol=0):
+        raise SelfCheckFailed(
+            f"layer 0 failed its self-check: it measured {distances.tolist()}", hint=_HINT
+        )
+
+
 def _check_fold(backend: Backend) -> None:
     """Two slots, one with a flipped bit: the good one's hash is known, the other's is not it."""
     data = np.frombuffer(_BYTES * 2, dtype=np.uint8).reshape(2, len(_BYTES)).copy()

@@ -11,7 +11,7 @@ import pytest
 from kvaudit.backends.availability import choose
 from kvaudit.core.backend import Backend
 from kvaudit.errors import SelfCheckFailed
-from kvaudit.runner.self_check import check_chain, prepare, self_check
+from kvaudit.runner.self_check import check_chain, check_distance, prepare, self_check
 from tests.helpers.watcher import Watcher
 
 
@@ -87,3 +87,20 @@ def test_a_join_that_invents_or_misses_a_link_gives_no_verdict(linked: tuple[int
 
     with pytest.raises(SelfCheckFailed, match="chain recovery"):
         check_chain(join)
+
+
+@pytest.mark.parametrize("module", ["reference", "numba_cpu"])
+def test_a_kernel_that_measures_known_rows_passes(module: str) -> None:
+    kernel = importlib.import_module(f"kvaudit.kernels.distance.{module}")
+    check_distance(kernel.launch_distance)
+
+
+@pytest.mark.parametrize("measured", [(0, 1, 0), (0, 0, 0.17), (0.1, 1, 0.17)])
+def test_a_kernel_that_takes_other_rows_for_equal_gives_no_verdict(
+    measured: tuple[float, ...],
+) -> None:
+    def measure(_rows, _expected, distances) -> None:
+        distances[:] = measured
+
+    with pytest.raises(SelfCheckFailed, match="layer 0"):
+        check_distance(measure)
