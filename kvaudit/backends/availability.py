@@ -94,15 +94,15 @@ def _create_cuda(device: str) -> Backend:
 _SHORTEST_SECONDS = 0.1
 _CORES = num_threads()
 # Best first. Seen on an H200 with 4 and 16 cores, and on two cores without a device. Before a device
-# comes what the cores share out: to read and to copy, up to the pace of the link and of the thread
-# that launches. On the CPU Python hands on the windows, at a pace that few cores reach.
+# comes what the cores share out: to read and to copy, up to half the pace of the link. On the CPU
+# Python hands on the windows, at a pace that few cores reach.
 _CANDIDATES: Final = {
     "cuda": _Candidate(
         require=require_driver,
         find_device=require_cuda,
         create=_create_cuda,
-        startup_seconds=1.2,
-        kv_bytes_per_second=min(3.5e9 * _CORES, 20e9),
+        startup_seconds=1.1,
+        kv_bytes_per_second=min(3.5e9 * _CORES, 27e9),
         entries_per_second=6e7,
     ),
     "cpu": _Candidate(

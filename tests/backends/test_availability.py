@@ -111,7 +111,7 @@ def test_auto_asks_no_device_for_a_job_that_is_done_before_one_has_started(cuda:
     asked = cuda()
     _, choice = availability.choose("auto", **SMALL)
     assert asked == ["driver"]
-    assert choice.reason.endswith("; cuda would take about 1.2 s")
+    assert choice.reason.endswith("; cuda would take about 1.1 s")
     asked.clear()
     assert availability.choose("auto", **HUGE)[1].device == "NVIDIA H200 (9.0)"
     assert asked == ["driver", "device"]
