@@ -89,7 +89,7 @@ Tolerance = Annotated[
         metavar="exact|REL",
         envvar="KVAUDIT_TOLERANCE",
         help="For KV that was computed anew: how far an element may lie off, as a fraction of the "
-        "largest of its slot and column, as 0.02. Needs bytes of a float type.",
+        "largest of its slot and column, as 0.05. Needs bytes of a float type.",
     ),
 ]
 
@@ -164,6 +164,6 @@ def _fraction(text: str) -> float | None:
     if not 0 < value < 1:
         raise ConfigError(
             f"--tolerance {text!r} is neither exact nor a fraction",
-            hint="write exact, or a number between 0 and 1, as 0.02",
+            hint="write exact, or a number between 0 and 1, as 0.05",
         )
     return value
