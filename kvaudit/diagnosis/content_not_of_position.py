@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from kvaudit.core.finding import Finding
 from kvaudit.core.identity import IdentityEvidence
 from kvaudit.core.severity import Severity
 from kvaudit.diagnosis.byte_view import MAX_CAUSES
+from kvaudit.diagnosis.held_homes import NO_HOME, HeldHomes
 from kvaudit.diagnosis.identity_facts import (
     identity_facts,
     name_of,
@@ -29,7 +31,10 @@ def find(evidence: PoolEvidence) -> list[Finding]:
     identity = evidence.identity
     if identity is None or not len(identity.rotation):
         return []
-    return [_finding(evidence, identity, members) for members in _groups(evidence, identity)]
+    # What came along with another text is that text's, and KV210 has it.
+    along = HeldHomes(evidence=evidence, identity=identity).along
+    own = replace(identity, rotation=identity.rotation.without(along != NO_HOME))
+    return [_finding(evidence, own, members) for members in _groups(evidence, own)]
 
 
 def _groups(evidence: PoolEvidence, identity: IdentityEvidence) -> list[NDArray[np.int64]]:

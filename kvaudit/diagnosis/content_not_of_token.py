@@ -56,6 +56,7 @@ def _of_whole_pool(evidence: PoolEvidence, identity: IdentityEvidence) -> Findin
 
 def _finding(held: HeldHomes, group: HeldGroup) -> Finding:
     evidence, wrong, members = held.evidence, held.wrong, group.members
+    along = held.identity.rotation.rows[np.isin(held.along, members)]
     placed = group.homes != NO_HOME
     owners = names_of(evidence, group.homes[placed])
     facts: dict[str, Any] = {
@@ -71,8 +72,8 @@ def _finding(held: HeldHomes, group: HeldGroup) -> Finding:
     return tainting_finding(
         RULE,
         evidence,
-        _summary(held, group, owners),
-        rows=wrong.rows[members],
+        _summary(held, group, owners, num_slots=len(members) + len(along)),
+        rows=np.concatenate((wrong.rows[members], along)),
         facts=facts,
         alternatives=("KV202", "KV203") if is_open else (),
         settled_by=_SETTLED_BY if is_open else "",
@@ -92,7 +93,7 @@ def _is_typed(group: HeldGroup) -> bool:
     return group.cause is Cause.OTHER_TYPE
 
 
-def _summary(held: HeldHomes, group: HeldGroup, owners: Sequence[str]) -> str:
+def _summary(held: HeldHomes, group: HeldGroup, owners: Sequence[str], *, num_slots: int) -> str:
     """One sentence: the first slot, what it should hold, what it holds, and whose that is."""
     evidence, wrong = held.evidence, held.wrong
     member, home = int(group.members[0]), int(group.homes[0])
@@ -111,7 +112,7 @@ def _summary(held: HeldHomes, group: HeldGroup, owners: Sequence[str]) -> str:
     return (
         f"{group.cause}: {at(evidence.snapshot.slots[wrong.rows[member]], evidence)} of "
         f"{request_of(evidence, claim)} should hold token {token} at position {position} and holds "
-        f"{holds}; {counted(len(group.members), 'slot')} in all"
+        f"{holds}; {counted(num_slots, 'slot')} in all"
     )
 
 

@@ -103,6 +103,34 @@ class HeldHomes:
                 homes[members[fits]] = claims[members[fits]] + shift
 
     @cached_property
+    def along(self) -> NDArray[np.int64]:
+        """The wrong row that each row of a wrong rotation came along with, shape [k], int64.
+
+        Both contents have the same token there, so that K alone tells: its position is that of the
+        text which its neighbours hold. NO_HOME where it is not.
+        """
+        turned, claims = self.identity.rotation, self.claims
+        along = np.full(len(turned), NO_HOME, dtype=np.int64)
+        placed = np.flatnonzero(self.homes != NO_HOME)
+        placed = placed[np.argsort(self.wrong.claims[placed], kind="stable")]
+        if not placed.size:
+            return along
+        behind = np.searchsorted(self.wrong.claims[placed], turned.claims)
+        for step in (behind - 1, behind):
+            near = placed[np.clip(step, 0, len(placed) - 1)]
+            homes = self.homes[near] + turned.claims - self.wrong.claims[near]
+            inside = (homes >= 0) & (homes < len(claims))
+            homes = np.where(inside, homes, 0)
+            position = claims.positions[homes] - self.evidence.snapshot.position_offset
+            gaps = np.abs(self.wrong.claims[near] - turned.claims)
+            fits = inside & (gaps <= self.evidence.snapshot.page_size)
+            fits &= (turned.positions >= 0) & (position == turned.positions)
+            fits &= claims.tokens[homes] == claims.tokens[turned.claims]
+            fits &= claims.sequence_numbers[homes] == claims.sequence_numbers[self.homes[near]]
+            along[fits & (along == NO_HOME)] = near[fits & (along == NO_HOME)]
+        return along
+
+    @cached_property
     def _places(self) -> ValueIndex:
         return ValueIndex(self.claims.tokens)
 

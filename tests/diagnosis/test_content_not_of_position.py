@@ -76,3 +76,16 @@ def test_by_repetition_with_the_rotation_of_the_file() -> None:
     finding = identity_finding(world, layer0="auto")
     assert (finding.rule, finding.slots) == ("KV211", sorted(slots))
     assert finding.evidence["delta"] == 5
+
+
+def test_a_token_that_both_texts_have_came_along_with_the_others() -> None:
+    world = Layer0World(model=TokenModel(), num_slots=64, page_size=8)
+    world.request("A", list(range(20, 36)), range(8, 24))
+    world.request("B", [50, 51, 52, 23, 54, 55, 56, 57, *range(60, 68)], range(24, 40))
+    world.copy(range(24, 32), range(16, 24))
+    world.requests[0].tokens[11] = 23
+    finding = identity_finding(world)
+    assert (finding.rule, finding.slots) == ("KV210", list(range(16, 24)))
+    assert finding.summary.endswith("8 slots in all")
+    alone = identity_findings(world, select=("KV211",))
+    assert alone == []
