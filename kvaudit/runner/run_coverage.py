@@ -157,10 +157,14 @@ def _identity(results: Sequence[PoolResult]) -> FamilyCoverage | None:
     counts: Counter[str] = Counter()
     for part in parts:
         counts.update(part.counts)
+    limits = [f"{len(parts)} of {len(results)} pools"] if len(parts) < len(results) else []
+    if by_dump := counts["by_repetition"]:
+        limits.append("by repetition" if not counts["by_table"] else f"{by_dump:,} by repetition")
     return FamilyCoverage(
         planned=sum(part.planned for part in parts),
         checked=sum(part.checked for part in parts),
         details=dict(counts),
+        scope=f"({', '.join(limits)})" if limits else "",
     )
 
 

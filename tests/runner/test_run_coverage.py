@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from kvaudit.constants import LaunchTag, RealKvHashMode
 from kvaudit.core.coverage import Family
 from kvaudit.core.dataset import AuditedPool, Dataset
+from kvaudit.core.layer0_table import TableSource
 from kvaudit.core.layout import SlotRanges
 from kvaudit.core.report import Verdict
 from kvaudit.core.sequences import SequenceState
 from kvaudit.core.snapshot import PoolKey
 from kvaudit.errors import ConfigError
+from tests.helpers.layer0_worlds import chatty_world
 from tests.helpers.worlds import World, build, fixture_f
 
 ALL = RealKvHashMode.ALL
@@ -120,3 +126,24 @@ def test_one_rule_of_the_index_checks_it_and_the_others_are_named(run) -> None:
 
 def test_sequences_in_flight_are_counted_even_if_there_are_none(run) -> None:
     assert run(fixture_f().dataset()).to_dict()["coverage"]["index"]["sequences_in_flight"] == 0
+
+
+def test_identity_says_what_it_judged_by_and_how_many_pools(run) -> None:
+    world = chatty_world()
+    table = world.model.table()
+    known = np.arange(40)
+    part = world.model.table(
+        tokens=known, k0=table.k0[known], v0=table.v0[known], source=TableSource.LEARNT
+    )
+
+    def scope(dataset: Dataset, **options: object) -> str:
+        covered = run(dataset, **options).coverage.families[Family.IDENTITY]
+        assert covered is not None
+        return covered.scope
+
+    assert scope(world.dataset()) == "(by repetition)"
+    assert scope(world.dataset(), layer0=table) == ""
+    assert re.fullmatch(r"\(\d+ by repetition\)", scope(world.dataset(), layer0=part))
+    unlike = replace(world.pool().snapshot, kv={}, key=PoolKey(rank=1))
+    both = Dataset(pools=[world.pool(), replace(world.pool(), snapshot=unlike)])
+    assert scope(both, layer0=table) == "(1 of 2 pools)"
