@@ -150,7 +150,9 @@ class LegDifferences:
         theirs = evidence.right_content.kv_bytes(name, evidence.pairs.right_rows[pair : pair + 1])
         if ours is None or theirs is None:
             return None
-        return byte_difference(ours[0], theirs[0])
+        # What no digest covers is not compared.
+        covered = slice(0, evidence.left.kv[name].read_bytes)
+        return byte_difference(ours[0, covered], theirs[0, covered])
 
     def _columns_of(self, pair: int) -> list[str]:
         """The columns that differ at a pair, in layer order."""
@@ -178,7 +180,7 @@ class LegDifferences:
         return [
             f"{name} {values[name][1]}, and not {values[name][0]}"
             for name, (_, reason) in _WORDS.items()
-            if reason & reasons
+            if reason & reasons and values[name][0] != values[name][1]
         ]
 
     def _record_values(self, pair: int) -> dict[str, tuple[object, object]]:

@@ -19,7 +19,7 @@ from kvaudit.core.value_index import ValueIndex
 from kvaudit.errors import SnapshotInconsistent
 from kvaudit.runner.column_hashes import index_of
 from kvaudit.runner.compare_columns import reads_bytes
-from kvaudit.runner.compare_leg_bytes import MAX_KEPT, LegBytes, LegPlaces
+from kvaudit.runner.compare_leg_bytes import MAX_KEPT, LegBytes, LegPlaces, places_of
 from kvaudit.runner.compare_side import Side
 from kvaudit.runner.compare_tolerance import beyond
 
@@ -60,7 +60,7 @@ class BytesComparison:
         total = sum(self._bytes_of(name, number) * len(rows[number]) for name, number in jobs)
         self.observer.stage("bytes", total)
         places = [
-            _places(found, side.snapshot) for found, side in zip(rows, self.sides, strict=True)
+            places_of(found, side.snapshot) for found, side in zip(rows, self.sides, strict=True)
         ]
         legs = [
             LegPlaces.of(leg, places[leg.left], places[leg.right])
@@ -231,13 +231,6 @@ class BytesComparison:
         for hashes in self._hashed([(name, number) for name in names], {number: rows}):
             running = self.backend.combine([hashes], running=running)
         return running
-
-
-def _places(rows: NDArray[np.int64], snapshot: Snapshot) -> NDArray[np.int64]:
-    """Where each row of a dump stands among ascending rows, shape [num_rows], int64."""
-    places = np.zeros(snapshot.num_rows, dtype=np.int64)
-    places[rows] = np.arange(len(rows))
-    return places
 
 
 def _agree(

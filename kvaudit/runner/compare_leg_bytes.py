@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kvaudit.core.snapshot import Snapshot
 from kvaudit.runner.compare_columns import LegColumns
 from kvaudit.runner.compare_matching import Matching
 from kvaudit.runner.compare_pages import PagePairs
@@ -110,4 +111,11 @@ def _taken(places: NDArray[np.int64]) -> slice | NDArray[np.int64]:
     """What picks places out of an array: a slice, which copies nothing, where they follow each other."""
     if len(places) and (np.diff(places) == 1).all():
         return slice(int(places[0]), int(places[-1]) + 1)
+    return places
+
+
+def places_of(rows: NDArray[np.int64], snapshot: Snapshot) -> NDArray[np.int64]:
+    """Where each row of a dump stands among ascending rows, shape [num_rows], int64."""
+    places = np.zeros(snapshot.num_rows, dtype=np.int64)
+    places[rows] = np.arange(len(rows))
     return places

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -13,34 +12,9 @@ from kvaudit.core.comparison_evidence import SlotPairs
 from kvaudit.diagnosis.rule import counted
 from kvaudit.errors import SnapshotInconsistent
 from kvaudit.runner.compare_join import join_contents, join_requests
-from kvaudit.runner.compare_matching import Matching, num_distinct
+from kvaudit.runner.compare_matching import Matching, PairParts, num_distinct
 from kvaudit.runner.compare_side import Contents, Side
 from kvaudit.runner.in_order import in_order
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class _Parts:
-    """Pairs while they are gathered; the later ones of a right row stand in for the earlier ones."""
-
-    left_rows: list[NDArray[np.int64]] = field(default_factory=list)
-    right_rows: list[NDArray[np.int64]] = field(default_factory=list)
-    ambiguous: list[NDArray[np.bool_]] = field(default_factory=list)
-    by: list[MatchBy] = field(default_factory=list)
-
-    def add(
-        self,
-        by: MatchBy,
-        left_rows: NDArray[np.int64],
-        right_rows: NDArray[np.int64],
-        *,
-        ambiguous: NDArray[np.bool_] | None = None,
-    ) -> None:
-        if ambiguous is None:
-            ambiguous = np.zeros(len(left_rows), dtype=np.bool_)
-        self.left_rows.append(left_rows)
-        self.right_rows.append(right_rows)
-        self.ambiguous.append(ambiguous)
-        self.by.append(by)
 
 
 class Matcher:
@@ -56,7 +30,7 @@ class Matcher:
     def __init__(self, left: Side, right: Side, *, kind: LegKind, match: MatchBy) -> None:
         self._left, self._right, self._kind, self._match = left, right, kind, match
         self._requests = join_requests(left, right)
-        self._parts = _Parts()
+        self._parts = PairParts()
         self._due = np.zeros(left.snapshot.num_rows, dtype=np.bool_)
         self._wanted = np.zeros(right.snapshot.num_rows, dtype=np.bool_)
         self._found = np.zeros(left.snapshot.num_rows, dtype=np.bool_)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kvaudit.core.comparison import MatchBy
 from kvaudit.core.comparison_evidence import SlotPairs
 from kvaudit.runner.compare_join import RequestJoin
 from kvaudit.runner.compare_side import Contents
@@ -44,6 +45,32 @@ class Matching:
     by_content: NDArray[np.bool_]
     unchecked: Sequence[str] = ()
     lacks: str = ""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class PairParts:
+    """Pairs while they are gathered; the later ones of a right row stand in for the earlier ones."""
+
+    left_rows: list[NDArray[np.int64]] = field(default_factory=list)
+    right_rows: list[NDArray[np.int64]] = field(default_factory=list)
+    ambiguous: list[NDArray[np.bool_]] = field(default_factory=list)
+    by: list[MatchBy] = field(default_factory=list)
+
+    def add(
+        self,
+        by: MatchBy,
+        left_rows: NDArray[np.int64],
+        right_rows: NDArray[np.int64],
+        *,
+        ambiguous: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Take pairs of one way to match; of no content that the left dump has several times."""
+        if ambiguous is None:
+            ambiguous = np.zeros(len(left_rows), dtype=np.bool_)
+        self.left_rows.append(left_rows)
+        self.right_rows.append(right_rows)
+        self.ambiguous.append(ambiguous)
+        self.by.append(by)
 
 
 def num_distinct(ascending: NDArray[np.int64]) -> int:

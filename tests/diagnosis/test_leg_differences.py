@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from kvaudit.core.claims import claims_of
@@ -51,6 +53,13 @@ def test_bytes_are_looked_at_where_both_dumps_have_them() -> None:
     assert found.bytes_of(1, "kv.v.1").byte == 9
     assert found.bytes_of(0, "kv.v.1") is None
     assert found.bytes_of(1, "kv.side.scales") is None
+
+
+def test_bytes_that_no_digest_covers_are_not_told_of() -> None:
+    evidence = _evidence(differing={"kv.v.1": np.array([1])}, num_differing=1)
+    short = {n: replace(c, read_bytes=9) for n, c in evidence.left.kv.items()}
+    blind = replace(evidence, left=replace(evidence.left, kv=short))
+    assert LegDifferences(blind).bytes_of(1, "kv.v.1") is None
 
 
 def test_many_columns_are_counted_and_not_all_listed() -> None:
