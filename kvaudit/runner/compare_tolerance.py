@@ -52,13 +52,14 @@ def beyond(
         shape [n], bool.
     """
     (left_column, left_rows), (right_column, right_rows) = left, right
+    ours, theirs = RowGatherer(left_column), RowGatherer(right_column)
     far = np.empty(len(left_rows), dtype=np.bool_)
     step = max(1, _BLOCK_BYTES // max(1, left_column.row_bytes))
     for first in range(0, len(far), step):
         part = slice(first, first + step)
         far[part] = _beyond(
-            _numbers(left_column, left_rows[part]),
-            _numbers(right_column, right_rows[part]),
+            ours.numbers(left_rows[part]),
+            theirs.numbers(right_rows[part]),
             tolerance=tolerance,
         )
     return far
@@ -80,15 +81,33 @@ def _beyond(
     return differs
 
 
-def _numbers(column: KvColumn, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-    return decoded(gathered(column, rows)[:, : column.read_bytes], column.dtype)
+class RowGatherer:
+    """Rows of a column in any order, whatever pieces it lies in."""
 
+    def __init__(self, column: KvColumn) -> None:
+        self._column = column
+        if column.is_resident:
+            self._pieces = [column.read_rows(0, column.num_rows)]
+            self._firsts = np.zeros(1, dtype=np.int64)
+        else:
+            windows = list(column.windows())
+            self._pieces = [window.data for window in windows]
+            self._firsts = np.array([window.first_row for window in windows], dtype=np.int64)
 
-def gathered(column: KvColumn, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """The bytes of rows in any order, shape [n, row_bytes], uint8, a copy."""
-    if column.is_resident:
-        return column.read_rows(0, column.num_rows)[rows]
-    data = np.empty((len(rows), column.row_bytes), dtype=np.uint8)
-    for place, row in enumerate(rows.tolist()):
-        data[place] = column.read_rows(row, row + 1)
-    return data
+    def rows(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """The bytes of rows, shape [n], int64; [n, row_bytes], uint8, a copy."""
+        if len(self._pieces) == 1:
+            return self._pieces[0][rows]
+        data = np.empty((len(rows), self._column.row_bytes), dtype=np.uint8)
+        numbers = np.searchsorted(self._firsts, rows, side="right") - 1
+        order = np.argsort(numbers, kind="stable")
+        bounds = np.searchsorted(numbers[order], np.arange(len(self._pieces) + 1))
+        for piece, first, last in zip(self._pieces, bounds[:-1], bounds[1:], strict=True):
+            places = order[first:last]
+            if places.size:
+                data[places] = piece[rows[places] - self._firsts[numbers[places[0]]]]
+        return data
+
+    def numbers(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The elements of rows that digests cover, shape [n, num_elements], float32."""
+        return decoded(self.rows(rows)[:, : self._column.read_bytes], self._column.dtype)

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
 from kvaudit.core.element_types import encoded
-from kvaudit.core.kv_column import ArrayKvColumn
+from kvaudit.core.kv_column import ArrayKvColumn, KvWindow
 from kvaudit.errors import SchemaMismatch
-from kvaudit.runner.compare_tolerance import beyond, check_types, gathered
+from kvaudit.runner.compare_tolerance import RowGatherer, beyond, check_types
 
 VALUES = np.array([[1.0, -8.0, 0.5, 0.0], [3.0, 3.0, 3.0, 3.0]], dtype=np.float32)
 
@@ -71,12 +73,17 @@ def test_elements_that_do_not_fill_the_row_are_refused() -> None:
 
 
 def test_rows_are_gathered_in_any_order_from_memory_or_piece_by_piece() -> None:
-    column = _column(np.arange(8, dtype=np.float32).reshape(4, 2))
-    rows = np.array([3, 0, 3])
-    assert gathered(column, rows).tolist() == column.data[rows].tolist()
+    column = _column(np.arange(2000, dtype=np.float32).reshape(1000, 2))
+    rows = np.random.default_rng(0).integers(0, 1000, 300)
 
-    class Scattered(ArrayKvColumn):
+    class Pieces(ArrayKvColumn):
         is_resident = False
 
-    pieces = Scattered(name="kv.k.0", data=column.data, read_bytes=4, dtype="bfloat16")
-    assert gathered(pieces, rows).tolist() == column.data[rows].tolist()
+        def windows(self) -> Iterator[KvWindow]:
+            for first in range(0, 1000, 7):
+                yield KvWindow(first_row=first, data=self.data[first : first + 7])
+
+    pieces = Pieces(name="kv.k.0", data=column.data, read_bytes=4, dtype="bfloat16")
+    for each in (column, pieces):
+        assert np.array_equal(RowGatherer(each).rows(rows), column.data[rows])
+    assert np.array_equal(RowGatherer(pieces).numbers(rows), RowGatherer(column).numbers(rows))
