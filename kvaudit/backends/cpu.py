@@ -18,7 +18,7 @@ from kvaudit.kernels.verify import numba_cpu as verify_kernels
 from kvaudit.kernels.write import numba_cpu as write_kernels
 
 # Those of an audit, which writes no records.
-KERNELS = (*fold_kernels.KERNELS, *hash_kernels.KERNELS, *verify_kernels.AUDIT_KERNELS)
+KERNELS = (*fold_kernels.AUDIT_KERNELS, *hash_kernels.KERNELS, *verify_kernels.AUDIT_KERNELS)
 
 
 class CpuBackend(KernelBackend):

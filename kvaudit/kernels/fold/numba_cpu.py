@@ -137,7 +137,9 @@ def _combine_rows(source_hashes, real_kv_hashes, first, last):
         real_kv_hashes[entry] = splitmix64(real_kv_hashes[entry] ^ source_hashes[entry])
 
 
-KERNELS = (_fold_words, _fold_bytes, *numba_cpu_pieces.KERNELS, _combine_rows)
+# Those of an audit, whose slots are rows of a file.
+AUDIT_KERNELS = (_fold_words, _fold_bytes, _combine_rows)
+KERNELS = (*AUDIT_KERNELS, *numba_cpu_pieces.KERNELS)
 
 launch_fold_pieces = numba_cpu_pieces.launch_fold_pieces
 
