@@ -76,10 +76,9 @@ BLIND_SPOTS: Final = (
         covers=lambda view: "no tokens" in view.expectations,
     ),
     BlindSpot(
-        text="**A plan has no owners and no lengths.** What the tables say of each other takes "
-        "sequences: lengths, the map of a window, the allocator's live slots and references. Two "
-        "owners of a slot leave failed rows, which no rule explains.",
-        rules=("KV101", "KV104", "KV105", "KV106", "KV108"),
+        text="**A plan has no lengths and no live slots.** What the tables say of each other takes "
+        "sequences: lengths, the map of a window, the allocator's live slots and references.",
+        rules=("KV104", "KV105", "KV106", "KV108"),
         covers=lambda view: view.expectations.startswith("plan"),
     ),
     BlindSpot(

@@ -160,3 +160,72 @@ def test_random_pools_agree_with_a_slow_model() -> None:
                 content.setdefault(slot, set()).add(tuple(request.tokens[: position + 1]))
         expected = sorted(slot for slot, histories in content.items() if len(histories) > 1)
         assert [s for finding in _found(world) for s in finding.slots] == expected
+
+
+def _planned(world: World, **options: object) -> list[Finding]:
+    """What is found where a plan alone says whose slots are."""
+    plan = world.plan(**options)
+    return find(evidence_of(world, sequences=None, launches=tuple(plan.launches)))
+
+
+@pytest.mark.parametrize("check_tokens", [False, True])
+@pytest.mark.parametrize(
+    ("slots", "tokens", "slot"),
+    [
+        ([6, 7, 4, 9], [21, 22, 23, 24], 4),
+        ([6, 4, 8, 9], [21, 22, 23, 24], 4),
+        ([6, 4, 8, 9], [21, 13, 23, 24], 4),
+    ],
+    ids=["T01", "T02", "another position"],
+)
+def test_two_entries_of_a_plan_for_one_slot_are_an_alias(
+    slots: list[int], tokens: list[int], slot: int, check_tokens: bool
+) -> None:
+    (finding,) = _planned(_two(slots, tokens=tokens), check_tokens=check_tokens)
+    assert (finding.slots, finding.request_ids) == ([slot], ["A", "B"])
+    (unnamed,) = _planned(_two(slots, tokens=tokens), names=False)
+    assert (unnamed.slots, unnamed.request_ids) == ([slot], [])
+    assert "is held by a request at position 2 and by another at position" in unnamed.summary
+
+
+def test_where_a_plan_has_no_tokens_the_preceding_slot_decides() -> None:
+    shared, aliased = _two([2, 3, 8, 9]), _two([6, 7, 4, 9])
+    for world in (shared, aliased):
+        for request in world.requests:
+            request.tokens[:] = [-1] * 4
+    assert not _planned(shared)
+    (finding,) = _planned(aliased)
+    assert finding.slots == [4]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"slots": [2, 3, 8, 9], "tokens": [11, 12, 33, 34]},
+        {"slots": [6, 7, 4, 9], "tokens": [11, 12, 13, 34]},
+        {"slots": [4, 5, 8], "tokens": [11, 12, 13, 14, 15], "start_position": 2},
+    ],
+    ids=["prefix", "page by page", "cut off"],
+)
+def test_a_prefix_that_two_requests_of_a_plan_share_is_no_alias(options: dict[str, object]) -> None:
+    assert not _planned(_two(options.pop("slots"), **options))
+
+
+def test_a_plan_of_a_disabled_launch_says_nothing() -> None:
+    assert not _planned(_two([6, 7, 4, 9]), enable=False)
+
+
+def test_the_launches_of_a_step_are_one_finding() -> None:
+    world = _two([6, 7, 4, 9])
+    launches = (*world.plan().launches, *world.plan().launches)
+    (finding,) = find(evidence_of(world, sequences=None, launches=launches))
+    assert (finding.slots, finding.request_ids) == ([4], ["A", "B"])
+
+
+def test_the_scope_keeps_findings_of_either_entry_of_a_plan() -> None:
+    world = _two([6, 7, 4, 9])
+    launches = tuple(world.plan().launches)
+    for name, count in (("A", 1), ("B", 1), ("C", 0)):
+        scope = Scope(request_ids=frozenset(name))
+        found = find(evidence_of(world, sequences=None, launches=launches, scope=scope))
+        assert len(found) == count
