@@ -34,6 +34,9 @@ _NO_TOKENS = np.int64(-1)
 # Entries that share a search for their rows: several a thread, so that the search costs little.
 _ENTRIES_PER_THREAD = 2 if SIMULATED else 8
 _TILE_ENTRIES = _ENTRIES_PER_THREAD * BLOCK_THREADS
+# Of them, those whose reads a thread has under way at once.
+_ENTRIES_AHEAD = 2 if SIMULATED else 4
+_AHEAD_STRIDE = _ENTRIES_AHEAD * BLOCK_THREADS
 # The rows of a tile's first and of its last entry.
 _TILE_ROWS = 2
 
@@ -143,6 +146,10 @@ def _plan_fill_kernel(
 ):
     thread_idx = cuda.threadIdx.x
     tile_rows = cuda.shared.array(_TILE_ROWS, types.int64)
+    slots = cuda.local.array(_ENTRIES_AHEAD, types.int64)
+    prev_slots = cuda.local.array(_ENTRIES_AHEAD, types.int64)
+    tokens = cuda.local.array(_ENTRIES_AHEAD, types.int64)
+    positions = cuda.local.array(_ENTRIES_AHEAD, types.int64)
     num_entries = verify_num_valid[0] if enable[0] != 0 else 0
     num_rows = req_pool_indices.shape[0]
     first_tile_entry = np.int64(cuda.blockIdx.x) * _TILE_ENTRIES
@@ -173,31 +180,38 @@ def _plan_fill_kernel(
             verify_starts,
             swa_window_size,
         )
-        for entry_idx in range(first_entry + thread_idx, last_entry, BLOCK_THREADS):
-            if last_row > first_row:
-                req_pool_idx, to_position, valid_len = _row_facts(
-                    _row_of_entry(verify_starts, first_row, last_row + 1, entry_idx),
-                    req_pool_indices,
-                    prefix_lens,
-                    req_to_verify_expected_tokens_valid_lens,
-                    verify_starts,
-                    swa_window_size,
-                )
-            position = entry_idx + to_position
-            slot_idx, prev_slot_idx, expected_token = _verify_entry(
-                req_pool_idx,
-                position,
-                valid_len,
-                req_to_token,
-                full_to_swa_index_mapping,
-                req_to_verify_expected_tokens,
-                kv_token_id_vs_position_offset,
-            )
-            at = np.uint64(entry_idx)
-            verify_slot_indices[at] = slot_idx
-            verify_prev_slot_indices[at] = prev_slot_idx
-            verify_expected_tokens[at] = np.uint64(expected_token)
-            verify_expected_positions[at] = np.uint64(position)
+        # What several entries read is on its way before the first of them is written.
+        for first_ahead in range(first_entry + thread_idx, last_entry, _AHEAD_STRIDE):
+            for ahead in range(_ENTRIES_AHEAD):
+                entry_idx = first_ahead + ahead * BLOCK_THREADS
+                if entry_idx < last_entry:
+                    if last_row > first_row:
+                        req_pool_idx, to_position, valid_len = _row_facts(
+                            _row_of_entry(verify_starts, first_row, last_row + 1, entry_idx),
+                            req_pool_indices,
+                            prefix_lens,
+                            req_to_verify_expected_tokens_valid_lens,
+                            verify_starts,
+                            swa_window_size,
+                        )
+                    positions[ahead] = entry_idx + to_position
+                    slots[ahead], prev_slots[ahead], tokens[ahead] = _verify_entry(
+                        req_pool_idx,
+                        entry_idx + to_position,
+                        valid_len,
+                        req_to_token,
+                        full_to_swa_index_mapping,
+                        req_to_verify_expected_tokens,
+                        kv_token_id_vs_position_offset,
+                    )
+            for ahead in range(_ENTRIES_AHEAD):
+                entry_idx = first_ahead + ahead * BLOCK_THREADS
+                if entry_idx < last_entry:
+                    at = np.uint64(entry_idx)
+                    verify_slot_indices[at] = slots[ahead]
+                    verify_prev_slot_indices[at] = prev_slots[ahead]
+                    verify_expected_tokens[at] = np.uint64(tokens[ahead])
+                    verify_expected_positions[at] = np.uint64(positions[ahead])
 
 
 @kernel
