@@ -78,6 +78,23 @@ def _tell_pivot(row_starts, first_row, end_row, step, entry_idx, thread_idx, til
 
 
 @device_function
+def _rows_of_tile(row_starts, num_rows, first_entry, last_entry, thread_idx, tile_rows):
+    """The rows of the first and of the last of some entries, by all threads of the block."""
+    first_row = last_row = _FIRST_ROW
+    length = np.int64(num_rows)
+    while length > 1:
+        step = (length + BLOCK_THREADS - 1) // BLOCK_THREADS
+        end_row = min(first_row + length, num_rows)
+        _tell_pivot(row_starts, first_row, end_row, step, first_entry, thread_idx, tile_rows, 0)
+        end_row = min(last_row + length, num_rows)
+        _tell_pivot(row_starts, last_row, end_row, step, last_entry - 1, thread_idx, tile_rows, 1)
+        cuda.syncthreads()
+        first_row, last_row, length = tile_rows[0], tile_rows[1], step
+        cuda.syncthreads()
+    return first_row, last_row
+
+
+@device_function
 def _row_facts(
     row_idx,
     req_pool_indices,
@@ -151,26 +168,13 @@ def _plan_fill_kernel(
     tokens = cuda.local.array(_ENTRIES_AHEAD, types.int64)
     positions = cuda.local.array(_ENTRIES_AHEAD, types.int64)
     num_entries = verify_num_valid[0] if enable[0] != 0 else 0
-    num_rows = req_pool_indices.shape[0]
     first_tile_entry = np.int64(cuda.blockIdx.x) * _TILE_ENTRIES
     # Every thread of a block makes every trip: they wait for each other.
     for first_entry in range(first_tile_entry, num_entries, cuda.gridDim.x * _TILE_ENTRIES):
         last_entry = min(first_entry + _TILE_ENTRIES, num_entries)
-        first_row = last_row = _FIRST_ROW
-        length = np.int64(num_rows)
-        while length > 1:
-            step = (length + BLOCK_THREADS - 1) // BLOCK_THREADS
-            end_row = min(first_row + length, num_rows)
-            _tell_pivot(
-                verify_starts, first_row, end_row, step, first_entry, thread_idx, tile_rows, 0
-            )
-            end_row = min(last_row + length, num_rows)
-            _tell_pivot(
-                verify_starts, last_row, end_row, step, last_entry - 1, thread_idx, tile_rows, 1
-            )
-            cuda.syncthreads()
-            first_row, last_row, length = tile_rows[0], tile_rows[1], step
-            cuda.syncthreads()
+        first_row, last_row = _rows_of_tile(
+            verify_starts, req_pool_indices.shape[0], first_entry, last_entry, thread_idx, tile_rows
+        )
         # A tile of one row, as most are of long ones, looks at it once.
         req_pool_idx, to_position, valid_len = _row_facts(
             first_row,
