@@ -146,7 +146,8 @@ def main() -> None:
     arguments = parser.parse_args()
     audited(build_pool(4 * PAGE_SIZE * 20, num_groups=2), 1)
     print(
-        "     slots  expectations  faults  rows that failed     clean      GB/s  diagnosis  us a slot"
+        "     slots  expectations  faults  rows that failed     clean      GB/s  diagnosis"
+        "     on cores  us a slot"
     )
     for num_slots in arguments.slots:
         pool = build_pool(num_slots, num_groups=arguments.faults)
