@@ -151,7 +151,12 @@ def write_vocabulary(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
         "unk_token": "",
     }
     added = [token for token in whole["added_tokens"] if token["content"] in words]
-    document = {"version": "1.0", "added_tokens": added, "decoder": whole["decoder"], "model": model}
+    document = {
+        "version": "1.0",
+        "added_tokens": added,
+        "decoder": whole["decoder"],
+        "model": model,
+    }
     (folder / "tokenizer.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
