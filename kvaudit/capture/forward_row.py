@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.capture.arguments import integer, text
-from kvaudit.capture.pool_recorder import PoolRow
+from kvaudit.capture.pool_row import PoolRow
 from kvaudit.capture.tables import integers, token_ids
 from kvaudit.constants import UNKNOWN_LENGTH
 from kvaudit.errors import ConfigError

@@ -22,7 +22,7 @@ from kvaudit.capture.arguments import integer, schema_metadata, text
 from kvaudit.capture.forward_row import ForwardRow, PoolTables, rows_by_pool, tables_by_pool
 from kvaudit.capture.live_dump import LiveDump
 from kvaudit.capture.live_pool import LivePool
-from kvaudit.capture.pool_recorder import RecordedPool
+from kvaudit.capture.recorded_pool import RecordedPool
 from kvaudit.capture.rope_metadata import RopeSource, rope_metadata
 from kvaudit.core.snapshot import PoolKey
 from kvaudit.errors import ConfigError

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.capture.dump import sequences_path, write_pair
-from kvaudit.capture.pool_recorder import PoolRow, RecordedPool
+from kvaudit.capture.pool_row import PoolRow
+from kvaudit.capture.recorded_pool import RecordedPool
 from kvaudit.capture.request_table import tokens_so_far
 from kvaudit.capture.slot_view import GatheredColumn, SlotView
 from kvaudit.capture.tables import SequenceRow, flat_sequences

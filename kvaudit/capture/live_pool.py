@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from kvaudit.capture.launch_sources import launch_source
 from kvaudit.capture.layouts import slot_views
 from kvaudit.capture.live_dump import FinishedRow, LiveDump, concerned_rows
-from kvaudit.capture.pool_recorder import PoolRow, RecordedPool
+from kvaudit.capture.pool_row import PoolRow
+from kvaudit.capture.recorded_pool import RecordedPool
 from kvaudit.capture.request_table import RequestTable
 from kvaudit.constants import NO_STEP, PADDING_SLOT, RealKvHashMode
 from kvaudit.core.column_names import column_half

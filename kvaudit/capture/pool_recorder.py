@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.capture.arguments import integer
 from kvaudit.capture.content import Content
-from kvaudit.capture.layouts import KvTensors, slot_views
+from kvaudit.capture.layouts import slot_views
 from kvaudit.capture.pool_dump import PoolDump
+from kvaudit.capture.pool_row import PoolRow
+from kvaudit.capture.recorded_pool import RecordedPool
 from kvaudit.capture.slot_memory import memory_of, overlaps
 from kvaudit.capture.slot_view import GatheredColumn
-from kvaudit.capture.stamps import Chain, PoolStamps
-from kvaudit.capture.tables import SequenceRow, flat_sequences, live_slots
-from kvaudit.constants import NO_SEED, NO_STEP, UNKNOWN_LENGTH, UNKNOWN_TOKEN, RealKvHashMode
+from kvaudit.capture.stamps import PoolStamps
+from kvaudit.capture.tables import flat_sequences, live_slots
+from kvaudit.capture.tracked_sequence import TrackedSequence
+from kvaudit.constants import NO_STEP, RealKvHashMode
 from kvaudit.core.given_away import given_away_key
-from kvaudit.core.launch_tag import PoolKind
 from kvaudit.core.layout import SlotRanges
 from kvaudit.core.sequences import SequenceState
 from kvaudit.core.snapshot import DumpMoment, PoolKey, Snapshot
@@ -27,102 +28,6 @@ from kvaudit.errors import ConfigError
 
 NOWHERE = np.empty((0, 2), dtype=np.int64)
 _NO_SLOTS = np.empty(0, dtype=np.int64)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RecordedPool:
-    """A pool that a recorder follows.
-
-    Fields:
-        name: the pool's name; rows name their slots by it when there are several pools.
-        kv: its tensors, as in `dump`.
-        layout: the order of the tensors' dimensions, as in `dump`.
-        page_size: slots a page.
-        reserved_slots: slots that never hold a token: "0", "0-15", "none".
-        pool_kind: FULL, or SWA for a pool of a sliding window.
-        window: the sliding window in tokens; None for all positions.
-        group: `target`, `draft` or the engine's cache group; None when there is one.
-    """
-
-    name: str = PoolKind.FULL
-    kv: KvTensors
-    layout: str
-    page_size: int
-    reserved_slots: str = "0"
-    pool_kind: PoolKind = PoolKind.FULL
-    window: int | None = None
-    group: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PoolRow:
-    """One request's part of a forward, in one pool.
-
-    Fields:
-        request_id: the request.
-        positions: positions whose KV the forward writes.
-        tokens: the tokens run at them, shape [len(positions)], int64.
-        slots: the request's table, slot of each of the positions
-            [positions.stop - len(slots), positions.stop), int64.
-        known_tokens: the request's tokens from position 0 on, int64; None = those that were run.
-        prompt_len: prompt tokens; -1 = unknown.
-    """
-
-    request_id: str
-    positions: range
-    tokens: NDArray[np.int64]
-    slots: NDArray[np.int64]
-    known_tokens: NDArray[np.int64] | None
-    prompt_len: int
-
-    @property
-    def first_position(self) -> int:
-        """Position of the first slot of the table."""
-        return self.positions.stop - len(self.slots)
-
-    def chain(self) -> Chain:
-        """What the forward writes of this row: positions that left the window are not stored."""
-        first = max(self.positions.start, self.first_position)
-        before = first - self.first_position
-        return Chain(
-            seed_slot_idx=int(self.slots[before - 1]) if before > 0 else NO_SEED,
-            positions=np.arange(first, self.positions.stop, dtype=np.int64),
-            tokens=self.tokens[first - self.positions.start :],
-            slots=self.slots[before:],
-        )
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class _Tracked:
-    """A sequence as the recorder last saw it: slots[i] holds position first_position + i."""
-
-    request_id: str
-    tokens: NDArray[np.int64]
-    slots: NDArray[np.int64]
-    first_position: int = 0
-    prompt_len: int = UNKNOWN_LENGTH
-    state: SequenceState = SequenceState.RUNNING
-
-    @property
-    def kv_len(self) -> int:
-        """Positions whose KV is written."""
-        return self.first_position + len(self.slots)
-
-    def row(self) -> SequenceRow:
-        return SequenceRow(
-            request_id=self.request_id,
-            tokens=self.tokens,
-            slots=self.slots,
-            kv_len=self.kv_len,
-            start_position=self.first_position,
-            prompt_len=self.prompt_len,
-            state=self.state,
-        )
-
-    def keep_before(self, lost: NDArray[np.bool_]) -> None:
-        """Only the positions before the first lost one are still cached."""
-        self.slots = self.slots[: int(np.argmax(lost))]
-        self.state = SequenceState.CACHED
 
 
 class PoolRecorder:
@@ -134,8 +39,8 @@ class PoolRecorder:
         self._reserved = SlotRanges.parse(pool.reserved_slots)
         self._views = slot_views(pool.kv, layout=pool.layout, page_size=pool.page_size)
         self._stamps = PoolStamps(self._views, pool.pool_kind)
-        self._live: dict[str, _Tracked] = {}
-        self._finished: list[_Tracked] = []
+        self._live: dict[str, TrackedSequence] = {}
+        self._finished: list[TrackedSequence] = []
         self._pending: list[PoolRow] = []
         self._given_away: deque[PoolDump] = deque()
         self._num_saved = 0
@@ -155,7 +60,11 @@ class PoolRecorder:
         return memory_of(self._views, slots).reshape(-1, 2)
 
     def before_forward(
-        self, rows: Sequence[PoolRow], key: PoolKey, *, elsewhere: NDArray[np.int64] = NOWHERE
+        self,
+        rows: Sequence[PoolRow],
+        key: PoolKey,
+        *,
+        elsewhere: NDArray[np.int64] = NOWHERE,
     ) -> None:
         """Note what the forward will write, and save what it overwrites.
 
@@ -176,10 +85,8 @@ class PoolRecorder:
             return
         self._stamps.stamp([row.chain() for row in self._pending], step)
         for row in self._pending:
-            tracked = self._live.setdefault(row.request_id, _new(row.request_id))
-            tracked.slots, tracked.first_position = row.slots, row.first_position
-            tracked.tokens = _tokens_after(tracked.tokens, row)
-            tracked.prompt_len = row.prompt_len
+            new = TrackedSequence(request_id=row.request_id)
+            self._live.setdefault(row.request_id, new).run(row)
         self._pending = []
 
     def update(
@@ -255,7 +162,7 @@ class PoolRecorder:
 
     def _dump_of(
         self,
-        wanted: Sequence[_Tracked],
+        wanted: Sequence[TrackedSequence],
         *,
         key: PoolKey,
         content: Content,
@@ -328,17 +235,3 @@ class PoolRecorder:
                 f"{place}: slot {outside[0]} of pool {self._pool.name}, which has {num_slots}",
                 hint="check page_size, the layout, and which pool the slots are of",
             )
-
-
-def _new(request_id: str) -> _Tracked:
-    empty = np.empty(0, dtype=np.int64)
-    return _Tracked(request_id=request_id, tokens=empty, slots=empty)
-
-
-def _tokens_after(seen: NDArray[np.int64], row: PoolRow) -> NDArray[np.int64]:
-    """The sequence's tokens once the row has run: those it names, else those seen so far."""
-    if row.known_tokens is not None:
-        return row.known_tokens
-    first = row.positions.start
-    unknown = np.full(max(0, first - len(seen)), UNKNOWN_TOKEN, dtype=np.int64)
-    return np.concatenate([seen[:first], unknown, row.tokens])

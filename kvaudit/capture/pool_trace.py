@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.capture.pool_dump import PoolDump
-from kvaudit.capture.pool_recorder import PoolRow
+from kvaudit.capture.pool_row import PoolRow
 from kvaudit.capture.request_rows import RequestRows
 from kvaudit.constants import SKIP_WRITE, VIOLATION_FIELDS
 from kvaudit.core.canary_state import CanaryState

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kvaudit.capture.pool_recorder import PoolRow
+from kvaudit.capture.pool_row import PoolRow
 from kvaudit.capture.request_rows import RequestRows
 from kvaudit.capture.stamps import Chain
 from kvaudit.constants import NO_EXPECTED_TOKEN, NO_SEED, PADDING_SLOT

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.capture.pool_dump import PoolDump
-from kvaudit.capture.pool_recorder import PoolRow
+from kvaudit.capture.pool_row import PoolRow
 from kvaudit.capture.pool_trace import PoolTrace
 from kvaudit.formats.atomic_file import make_folder
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kvaudit.capture.pool_recorder import RecordedPool
+from kvaudit.capture.recorded_pool import RecordedPool
 from kvaudit.core.launch_tag import PoolKind
 
 if TYPE_CHECKING:

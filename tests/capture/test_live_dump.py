@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from kvaudit.capture.live_dump import FinishedRow, concerned_rows
-from kvaudit.capture.pool_recorder import PoolRow
+from kvaudit.capture.pool_row import PoolRow
 from kvaudit.capture.tables import SequenceRow
 from kvaudit.constants import LaunchTag
 from kvaudit.core.launch_tag import PoolKind

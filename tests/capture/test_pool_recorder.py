@@ -1,4 +1,4 @@
-"""One pool: what a row writes, what a dump names, what is saved and when."""
+"""One pool: what a dump names, what is saved and when."""
 
 from __future__ import annotations
 
@@ -8,25 +8,16 @@ import numpy as np
 import pytest
 import torch
 
-from kvaudit.capture.pool_recorder import PoolRecorder, PoolRow, RecordedPool
+from kvaudit.capture.pool_recorder import PoolRecorder
+from kvaudit.capture.pool_row import PoolRow
+from kvaudit.capture.recorded_pool import RecordedPool
 from kvaudit.capture.slot_view import GatheredColumn
-from kvaudit.constants import NO_SEED
 from kvaudit.core.kv_column import ArrayKvColumn
 from kvaudit.core.snapshot import PoolKey
 from kvaudit.errors import ConfigError
+from tests.helpers.pool_rows import row
 
 KEY = PoolKey(step=1)
-
-
-def row(request_id: str, positions: range, slots: list[int], **known: object) -> PoolRow:
-    return PoolRow(
-        request_id=request_id,
-        positions=positions,
-        tokens=np.array([10 * position for position in positions]),
-        slots=np.array(slots),
-        known_tokens=known.get("tokens"),
-        prompt_len=known.get("prompt_len", -1),
-    )
 
 
 @pytest.fixture
@@ -42,27 +33,6 @@ def run(recorder: PoolRecorder, *rows: PoolRow, step: int = 1) -> None:
 
 def dumped(recorder: PoolRecorder):
     return recorder.dump(KEY, request_ids=None, content="bytes")
-
-
-def test_a_chain_goes_on_from_the_slot_before_it() -> None:
-    chain = row("a", range(2, 4), [4, 5, 6, 7]).chain()
-    assert chain.seed_slot_idx == 5
-    assert chain.slots.tolist() == [6, 7]
-    assert chain.positions.tolist() == [2, 3]
-    assert chain.tokens.tolist() == [20, 30]
-
-
-def test_a_chain_starts_at_position_zero() -> None:
-    chain = row("a", range(2), [4, 5]).chain()
-    assert chain.seed_slot_idx == NO_SEED
-    assert chain.slots.tolist() == [4, 5]
-
-
-def test_positions_that_left_the_window_within_the_step_are_not_written() -> None:
-    chain = row("a", range(1, 6), [4, 5]).chain()
-    assert chain.positions.tolist() == [4, 5]
-    assert chain.tokens.tolist() == [40, 50]
-    assert chain.seed_slot_idx == NO_SEED
 
 
 def test_a_table_is_as_long_as_what_was_run(pool: RecordedPool) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kvaudit.capture.pool_dump import PoolDump
-from kvaudit.capture.pool_recorder import PoolRow
+from kvaudit.capture.pool_row import PoolRow
 from kvaudit.capture.pool_trace import PoolTrace
 from kvaudit.constants import LaunchTag
 from kvaudit.core.canary_state import CanaryState

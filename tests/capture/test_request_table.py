@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from kvaudit.capture.pool_recorder import PoolRow
+from kvaudit.capture.pool_row import PoolRow
 from kvaudit.capture.request_table import RequestTable, tokens_so_far
 
 CPU = torch.device("cpu")

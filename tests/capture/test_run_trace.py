@@ -333,7 +333,7 @@ def test_memory_does_not_grow_with_the_steps(engine: ToyEngine, tmp_path: Path) 
             recorder.before_forward(
                 [ForwardRow(request_id="a", positions=range(64), tokens=slots, slots=slots)]
             )
-            for trace in recorder._trace._pools.values():
+            for trace in recorder._trace._trace._pools.values():
                 trace.after_forward(recorder.step)
             recorder.forget("a")
         return tracemalloc.get_traced_memory()[0]

@@ -8,6 +8,7 @@ from typing import Any
 
 from kvaudit import api
 from kvaudit.capture import Recorder
+from kvaudit.capture.trace_switch import TraceSwitch
 from kvaudit.core.audit_options import AuditOptions
 from kvaudit.core.recorded_step import RecordedStep
 from kvaudit.core.report import Report
@@ -39,29 +40,29 @@ def record_toy(
         num_before: steps before the trace begins.
         content: of the first and last snapshot.
     """
-    engine = ToyEngine(_TellingRecorder(content=content))
-    assert isinstance(engine.recorder, _TellingRecorder)
+    engine = ToyEngine(Recorder(content=content))
+    engine.recorder._trace = switch = _TellingSwitch()
     traffic = _Traffic(engine)
     for _ in range(num_before):
         traffic.step()
     engine.recorder.start_trace(folder, digests_every=digests_every)
-    engine.recorder.tell = None if on_step is None else lambda: on_step(engine)
+    switch.tell = None if on_step is None else lambda: on_step(engine)
     for _ in range(num_steps):
         traffic.step()
-    engine.recorder.tell = None
+    switch.tell = None
     engine.recorder.end_trace()
     return engine
 
 
-class _TellingRecorder(Recorder):
+class _TellingSwitch(TraceSwitch):
     """Calls somebody when a step was stamped, before a dump that is due."""
 
     tell: Callable[[], None] | None = None
 
-    def _write_step(self, trace: Any) -> None:
+    def after_forward(self, step: int) -> Path | None:
         if self.tell is not None:
             self.tell()
-        super()._write_step(trace)
+        return super().after_forward(step)
 
 
 class _Traffic:
