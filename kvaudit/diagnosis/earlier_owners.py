@@ -33,9 +33,10 @@ def earlier_bytes(view: ByteView) -> list[EarlierBytes]:
     rows = union_of([channel.rows for channel in columns])
     found: dict[str, list[NDArray[np.int64]]] = {}
     for pool in view.evidence.earlier:
-        fitting = rows[_fits(pool.snapshot, view.evidence.snapshot.slots[rows], rows, columns)]
-        slots = view.evidence.snapshot.slots[fitting]
-        for owner, members in _by_owner(pool, slots):
+        slots = view.evidence.snapshot.slots[rows]
+        fits = _fits(pool.snapshot, slots=slots, rows=rows, columns=columns)
+        fitting = rows[fits]
+        for owner, members in _by_owner(pool, slots[fits]):
             found.setdefault(owner, []).append(fitting[members])
         rows = np.setdiff1d(rows, fitting)
     return [EarlierBytes(owner=owner, rows=union_of(parts)) for owner, parts in found.items()]
@@ -43,6 +44,7 @@ def earlier_bytes(view: ByteView) -> list[EarlierBytes]:
 
 def _fits(
     earlier: Snapshot,
+    *,
     slots: NDArray[np.int64],
     rows: NDArray[np.int64],
     columns: Sequence[Channel],
