@@ -175,6 +175,8 @@ class Matcher:
         self._parts.add(MatchBy.SLOT, left_rows, right_rows)
         self._found[left_rows] = True
         self._due |= self._found
+        if self._kind is not LegKind.STEPS:
+            self._due |= self._used_alone() & ~np.isin(left.slots, slots)
         self._wanted[right_rows] = True
         absent = left.num_rows + right.num_rows - 2 * len(slots)
         if absent:
@@ -193,6 +195,15 @@ class Matcher:
             ours = left.records(left.buffers[0])[left_rows].any(axis=1)
             used &= ours | right.records(right.buffers[0])[right_rows].any(axis=1)
         return used
+
+    def _used_alone(self) -> NDArray[np.bool_]:
+        """Which rows of the left dump hold something, as it alone tells; shape [num_rows], bool."""
+        left = self._left
+        if left.sequences is not None:
+            return left.usable & left.claimed
+        if left.buffers:
+            return left.usable & left.records(left.buffers[0]).any(axis=1)
+        return left.usable
 
     def _gathered(self, lacks: str) -> Matching:
         parts = self._parts

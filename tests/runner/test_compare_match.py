@@ -115,6 +115,24 @@ def test_slots_in_one_dump_alone_are_said() -> None:
     assert matching.unchecked == ["8 slots of one dump alone"]
 
 
+@pytest.mark.parametrize("canary", [("k.tail",), ()])
+@pytest.mark.parametrize("sequences", [True, False])
+def test_what_the_left_dump_holds_in_slots_that_the_right_one_lacks_is_asked_for(
+    canary: tuple[str, ...], sequences: bool
+) -> None:
+    left, right = dumped(canary=canary), dumped(canary=canary, key=PoolKey(rank=1))
+    matching, places = _matched(
+        side_of(left, sequences=sequences),
+        side_of(right.snapshot(slots=(2, 3)), "B"),
+        match=MatchBy.SLOT,
+        kind=LegKind.RANKS,
+    )
+    assert sorted(places) == [2, 3]
+    holding = range(1, 16) if not canary and not sequences else range(2, 10)
+    assert np.flatnonzero(matching.due).tolist() == list(holding)
+    assert np.flatnonzero(matching.found).tolist() == [2, 3]
+
+
 @pytest.mark.parametrize("match", [MatchBy.CONTENT, MatchBy.REQUEST, MatchBy.SLOT])
 def test_what_cannot_be_matched_says_why(match: MatchBy) -> None:
     bare = dumped(canary=()).snapshot(slots=(2, 3))
