@@ -26,6 +26,9 @@ class CleanEngine:
         traits: what of CASES.md 7 the pool has, by the names of `clean_worlds`.
         token_offset: position p is stamped with token p + this.
         position_offset: and as position p + this.
+        num_words: tokens are below this; few make prompts begin alike.
+        has_layer_0: whether layer 0 is what it is in a model: V of the token alone, K of its position
+            too. Else all KV is of the context.
         pages: pages that are free, in random order.
         written: token, position and chain hash that a slot was written with.
         unstamped: slots that hold KV and were never stamped.
@@ -36,6 +39,8 @@ class CleanEngine:
     traits: set[str]
     token_offset: int = 0
     position_offset: int = 0
+    num_words: int = 120_000
+    has_layer_0: bool = False
     pages: list[int]
     written: dict[int, Written] = field(default_factory=dict)
     unstamped: set[int] = field(default_factory=set)
@@ -74,8 +79,11 @@ class CleanEngine:
         """KV of the context of a token, which its chain hash stands for, with record and stamps."""
         world = self.world
         for name, data in world.kv.items():
-            words = content(name + salt, token ^ prev_hash, position, data.shape[1])
-            data[slot] = words & np.uint8(FINITE)
+            context = token ^ prev_hash
+            if self.has_layer_0 and name.endswith(".0"):
+                context = token
+            place = 0 if context == token and name == "kv.v.0" else position
+            data[slot] = content(name + salt, context, place, data.shape[1]) & np.uint8(FINITE)
         self.written[slot] = (token, position, prev_hash)
         if slot not in self.unstamped:
             world.stamp_record(slot, token=token, position=position, prev_hash=prev_hash)
@@ -102,7 +110,7 @@ class CleanEngine:
         return token if token >= 0 else 9_000 + place
 
     def _token(self) -> int:
-        return self.rng.randint(1, 120_000)
+        return self.rng.randint(1, self.num_words)
 
     def tokens(self, length: int) -> list[int]:
         """Random tokens."""

@@ -59,6 +59,8 @@ FORMS: Final = frozenset(
         "side buffers",
         "a float type",
         "allocator columns",
+        "prompts that begin alike",
+        "layer 0 of tokens",
     )
 )
 
@@ -176,6 +178,12 @@ def _engine(
     if rng.random() < 0.2:
         engine.position_offset = rng.choice([1, 7, 4096])
         traits.add("position offset declared")
+    if rng.random() < 0.3:
+        engine.num_words = rng.choice([3, 30])
+        traits.add("prompts that begin alike")
+    if rng.random() < 0.3:
+        engine.has_layer_0 = True
+        traits.add("layer 0 of tokens")
     if not num_slots:
         engine.leave_old_content()
         for number in range(rng.randint(1, 5)):
