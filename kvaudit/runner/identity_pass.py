@@ -8,7 +8,7 @@ judged: where rows of one token differ, nothing is.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,7 +32,7 @@ from kvaudit.core.rope import Rope
 from kvaudit.core.snapshot import DumpMoment
 from kvaudit.runner.held_content import rotated_for, wrong_content
 from kvaudit.runner.identity_claims import TokenRows, token_rows
-from kvaudit.runner.layer0_rows import LaunchDistance, Layer0Rows
+from kvaudit.runner.layer0_rows import LaunchDistance, Layer0Rows, why_no_numbers
 from kvaudit.runner.pool_table import PoolTable
 from kvaudit.runner.position_judge import judged_positions
 from kvaudit.runner.position_verdicts import PositionVerdicts
@@ -74,9 +74,7 @@ class IdentityPass:
             return IdentityResult(
                 not_applicable="no tokens" if not len(rows) else "nothing in scope"
             )
-        launch_distance = self.launcher()
-        columns = self.evidence.snapshot.kv
-        v = Layer0Rows(columns=(columns[LAYER0_V],), launch_distance=launch_distance)
+        v, k = self._halves(self.launcher())
         table, election, why = self._sources(rows, v)
         if table is None and election is None:
             return IdentityResult(not_applicable=f"not applicable: {why}")
@@ -86,11 +84,10 @@ class IdentityPass:
                 return IdentityResult(not_applicable=f"not applicable: {reason}")
             verdicts.leave_to_table()
         wrong = wrong_content(verdicts, v, in_scope=in_scope, table=table)
-        k = self._k(launch_distance)
         positions = None
         if k is not None:
             sound = verdicts.is_judged & ~verdicts.is_wrong & (rows.positions >= 0)
-            positions = judged_positions(rows.only(sound), k, rope=self._rope(table), table=table)
+            positions = judged_positions(rows.only(sound), k, rope=self._rope(), table=table)
             if positions.known is not None:
                 rotated_for(wrong, k, positions.known)
         return self._result(verdicts, positions, wrong, in_scope=in_scope, table=table)
@@ -100,16 +97,26 @@ class IdentityPass:
         snapshot, options = self.evidence.snapshot, self.options
         if options.layer0 is Layer0.OFF or options.skip_bytes:
             return "left out"
-        column = snapshot.kv.get(LAYER0_V)
+        column = snapshot.kv.get(LAYER0_V) or snapshot.kv.get(_FUSED)
         if column is None:
-            fused = _FUSED in snapshot.kv
-            return "not applicable: K and V are one row" if fused else "no bytes"
+            return "no bytes"
         if options.layers is not None and 0 not in options.layers:
             return "nothing in scope"
         if snapshot.at is DumpMoment.MID_STEP:
             return "not applicable: dumped in mid-step"
-        reason = why_no_numbers(column)
+        reason = why_no_numbers(column) or self._why_not_split(column)
         return reason and f"not applicable: {reason}"
+
+    def _why_not_split(self, column: KvColumn) -> str:
+        """Why nothing tells which part of a fused row depends on the token alone; "" else."""
+        if column.name != _FUSED:
+            return ""
+        rope, kind = self._rope(), element_type(column.dtype)
+        if rope is None or kind is None:
+            return "K and V are one row, and nothing says which part of it turns"
+        if column.row_bytes != rope.head_dim * kind.itemsize or rope.rotary_dim == rope.head_dim:
+            return f"rows of {column.name} are no latent rows of {rope.head_dim} elements"
+        return ""
 
     def _in_scope(self, rows: TokenRows) -> NDArray[np.bool_]:
         """Which rows are to be judged and reported, shape [n], bool."""
@@ -139,16 +146,28 @@ class IdentityPass:
             return table, None, election
         return table, election, ""
 
-    def _k(self, launch_distance: LaunchDistance) -> Layer0Rows | None:
-        column = self.evidence.snapshot.kv.get(LAYER0_K)
+    def _halves(self, launch_distance: LaunchDistance) -> tuple[Layer0Rows, Layer0Rows | None]:
+        """What depends on the token alone, and K, if it can be judged; a latent row is both."""
+        columns, rope = self.evidence.snapshot.kv, self._rope()
+        if LAYER0_V not in columns and rope is not None:
+            fused = (columns[_FUSED],)
+            every = np.arange(rope.head_dim)
+            turns = (every >= rope.first_dim) & (every < rope.first_dim + rope.rotary_dim)
+            v = Layer0Rows(
+                columns=fused, launch_distance=launch_distance, elements=np.flatnonzero(~turns)
+            )
+            return v, Layer0Rows(columns=fused, launch_distance=launch_distance)
+        v = Layer0Rows(columns=(columns[LAYER0_V],), launch_distance=launch_distance)
+        column = columns.get(LAYER0_K)
         if column is None or why_no_numbers(column):
-            return None
-        return Layer0Rows(columns=(column,), launch_distance=launch_distance)
+            return v, None
+        return v, Layer0Rows(columns=(column,), launch_distance=launch_distance)
 
-    def _rope(self, table: PoolTable | None) -> Rope | None:
+    def _rope(self) -> Rope | None:
         """The rotation of the table, else the one that the file states."""
-        if table is not None and table.table.rope is not None:
-            return table.table.rope
+        given = self.options.layer0
+        if isinstance(given, Layer0Table) and given.rope is not None:
+            return given.rope
         text = self.evidence.snapshot.metadata.get("rope")
         return None if text is None else Rope.from_json(text)
 
@@ -171,9 +190,7 @@ class IdentityPass:
         by_table = verdicts.by_table & in_scope
         evidence = IdentityEvidence(
             source=verdicts.source,
-            columns=(LAYER0_V,)
-            if positions is None or positions.threshold is None
-            else (LAYER0_V, LAYER0_K),
+            columns=_judged_columns(self.evidence.snapshot.kv, positions),
             of_token=verdicts.threshold,
             of_position=None if positions is None else positions.threshold,
             sound=sound,
@@ -202,14 +219,12 @@ class IdentityPass:
         )
 
 
-def why_no_numbers(column: KvColumn) -> str:
-    """Why a column's bytes are no numbers to compare; "" where they are."""
-    if not column.dtype:
-        return f"the type of {column.name} is not given"
-    kind = element_type(column.dtype)
-    if kind is None or column.row_bytes % kind.itemsize or not column.row_bytes:
-        return f"{column.name} is {column.dtype}"
-    return ""
+def _judged_columns(held: Mapping[str, KvColumn], positions: PositionVerdicts | None) -> list[str]:
+    """The columns that rows were judged by, in order."""
+    if LAYER0_V not in held:
+        return [_FUSED]
+    by_k = positions is not None and positions.threshold is not None
+    return [LAYER0_V, LAYER0_K] if by_k else [LAYER0_V]
 
 
 def _rotation(positions: PositionVerdicts | None, in_scope: NDArray[np.int64]) -> WrongRotation:

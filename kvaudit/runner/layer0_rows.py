@@ -43,6 +43,16 @@ def distance_launcher(backend: Backend, observer: RunObserver) -> LaunchDistance
     return launch_distance
 
 
+def why_no_numbers(column: KvColumn) -> str:
+    """Why a column's bytes are no numbers to compare; "" where they are."""
+    if not column.dtype:
+        return f"the type of {column.name} is not given"
+    kind = element_type(column.dtype)
+    if kind is None or column.row_bytes % kind.itemsize or not column.row_bytes:
+        return f"{column.name} is {column.dtype}"
+    return ""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Layer0Rows:
     """The rows of a column as numbers, or those of several pools' columns one after another.
@@ -50,10 +60,12 @@ class Layer0Rows:
     Fields:
         columns: the columns; all have one row size and one dtype, which `element_type` knows.
         launch_distance: the kernel.
+        elements: the elements of a row that count, shape [k], int64; None = all.
     """
 
     columns: Sequence[KvColumn]
     launch_distance: LaunchDistance
+    elements: NDArray[np.int64] | None = None
 
     @property
     def dtype(self) -> str:
@@ -62,7 +74,9 @@ class Layer0Rows:
 
     @property
     def num_elements(self) -> int:
-        """Elements of a row."""
+        """Elements of a row that count."""
+        if self.elements is not None:
+            return len(self.elements)
         kind = element_type(self.dtype)
         return 0 if kind is None else self.columns[0].row_bytes // kind.itemsize
 
@@ -99,7 +113,8 @@ class Layer0Rows:
         Raises:
             FileCorrupt: a chunk's digest differs.
         """
-        return decoded(self.stored(rows), dtype or self.dtype)
+        numbers = decoded(self.stored(rows), dtype or self.dtype)
+        return numbers if self.elements is None else numbers[:, self.elements]
 
     def distances(self, rows: NDArray[np.int64], expected: ExpectedRows) -> NDArray[np.float64]:
         """How far some rows, shape [n], int64, are from those expected, shape [n], float64.

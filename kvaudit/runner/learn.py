@@ -20,8 +20,8 @@ from kvaudit.core.rope import Rope
 from kvaudit.errors import SnapshotInconsistent, ValuesInvalid
 from kvaudit.runner.expectations import expectations_of
 from kvaudit.runner.identity_claims import TokenRows, token_rows
-from kvaudit.runner.identity_pass import LAYER0_K, LAYER0_V, why_no_numbers
-from kvaudit.runner.layer0_rows import Layer0Rows, distance_launcher
+from kvaudit.runner.identity_pass import LAYER0_K, LAYER0_V
+from kvaudit.runner.layer0_rows import Layer0Rows, distance_launcher, why_no_numbers
 from kvaudit.runner.position_judge import judged_positions
 from kvaudit.runner.token_election import TokenElection, elected
 
@@ -120,7 +120,11 @@ def _column(pool: AuditedPool, name: str, first: AuditedPool) -> KvColumn:
             f"it has no {name} to learn from", path=path, hint="dump the bytes of layer 0"
         )
     if reason := why_no_numbers(column):
-        raise ValuesInvalid(f"layer 0 cannot be learnt: {reason}", path=path, hint="dump it in a float type, and name that")
+        raise ValuesInvalid(
+            f"layer 0 cannot be learnt: {reason}",
+            path=path,
+            hint="dump it in a float type, and name that",
+        )
     if (column.row_bytes, column.dtype) != (model.row_bytes, model.dtype):
         raise SnapshotInconsistent(
             f"rows of {column.row_bytes} bytes of {column.dtype}, those of the first dump of "

@@ -48,11 +48,20 @@ class PoolTable:
     @property
     def num_heads(self) -> int:
         """Heads of the pool."""
-        return self.v.num_elements // self.table.v_head_dim
+        return self.v.num_elements // self.token_dim
+
+    @property
+    def token_dim(self) -> int:
+        """Elements of a head that depend on the token alone: of V, or of a latent row."""
+        if self.v.elements is not None:
+            return self.v.num_elements
+        return self.table.v_head_dim
 
     def v_numbers(self, entries: NDArray[np.int64]) -> NDArray[np.float32]:
         """Rows of the table as this pool holds them, shape [n, num_elements], float32."""
         heads = slice(self.first_head, self.first_head + self.num_heads)
+        if self.v.elements is not None:
+            return self.table.k_rows(entries)[:, 0, self.v.elements] * np.float32(self.scale)
         rows = self.table.v_rows(entries)[:, heads].reshape(len(entries), self.v.num_elements)
         return rows if self.scale == 1 else rows * np.float32(self.scale)
 

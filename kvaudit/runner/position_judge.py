@@ -123,7 +123,7 @@ class _Judge:
         outcome = self._vote(order, groups, distances)
         if outcome is None:
             return
-        votes, threshold = outcome
+        votes, _ = outcome
         winners = votes.winners[votes.winners >= 0]
         # A token's first key counts: rows without one come first.
         tokens, firsts = np.unique(voters.tokens[winners], return_index=True)
@@ -134,7 +134,7 @@ class _Judge:
             rope=rope,
             num_positions=self._num_positions,
         )
-        self._elect(order, groups, (votes, threshold), distances, known=known)
+        self._elect(order, groups, outcome=outcome, distances=distances, known=known)
 
     def among_equals(self) -> None:
         """Rows of one token at one position vote, where no rotation is known."""
@@ -150,7 +150,7 @@ class _Judge:
         if outcome is None:
             return
         _, threshold = outcome
-        self._elect(order, groups, outcome, distances, known=None)
+        self._elect(order, groups, outcome=outcome, distances=distances, known=None)
         wrong = np.flatnonzero(self.verdicts.is_wrong[order])[:_MAX_SOLVED]
         for member in wrong.tolist():
             is_other = voters.tokens == voters.tokens[member]
@@ -194,9 +194,9 @@ class _Judge:
         self,
         order: NDArray[np.int64],
         groups: NDArray[np.int64],
+        *,
         outcome: tuple[Votes, Threshold],
         distances: VoterDistances,
-        *,
         known: UnrotatedK | None,
     ) -> None:
         """Judge voters by the winners of their groups, unless either side may be the wrong one."""

@@ -39,14 +39,9 @@ def fitted_table(
     Raises:
         FileCorrupt: a chunk's digest differs.
     """
-    if table.v0 is None:
-        return "the table has no V"
-    if v.num_elements % table.v_head_dim or v.num_elements > table.num_heads * table.v_head_dim:
-        return (
-            f"the table's rows are {table.num_heads} heads of {table.v_head_dim}, the pool's "
-            f"{v.num_elements} elements: it is of another model"
-        )
     bare = PoolTable(table=table, v=v)
+    if reason := _why_not_shaped(bare):
+        return reason
     entries = bare.entries_for(rows)
     sample = _spread(np.flatnonzero(entries >= 0))
     if not sample.size:
@@ -56,6 +51,20 @@ def fitted_table(
         return "no row can be read: they are zeros, or no numbers"
     declared = _declared_head(snapshot, table.num_heads, bare.num_heads)
     return _best_fit(replace(bare, declared_head=declared), rows.rows[sample], entries[sample])
+
+
+def _why_not_shaped(bare: PoolTable) -> str:
+    """Why a table's rows and the pool's are not of one shape; "" where they are."""
+    table, v = bare.table, bare.v
+    if (table.v0 is None) != (v.elements is not None):
+        latent = "the pool's K and V are one row, those of the table two"
+        return "the table has no V" if table.v0 is None else latent
+    if v.num_elements % bare.token_dim or v.num_elements > table.num_heads * bare.token_dim:
+        return (
+            f"the table's rows are {table.num_heads} heads of {bare.token_dim}, the pool's "
+            f"{v.num_elements} elements: it is of another model"
+        )
+    return ""
 
 
 def _best_fit(

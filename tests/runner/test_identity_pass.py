@@ -7,13 +7,15 @@ import pytest
 
 from kvaudit.core.audit_options import AuditOptions, Layer0
 from kvaudit.core.coverage import Family
+from kvaudit.core.element_types import encoded
 from kvaudit.core.entries import ALL_ENTRIES
 from kvaudit.core.evidence import PoolEvidence
 from kvaudit.core.identity import IdentityResult
 from kvaudit.core.kv_column import ArrayKvColumn
-from kvaudit.core.layer0_table import TableSource
+from kvaudit.core.layer0_table import Layer0Table, TableSource
 from kvaudit.core.layout import SlotRanges
 from kvaudit.core.report import Verdict
+from kvaudit.core.rope import Rope, plain_frequencies
 from kvaudit.core.snapshot import DumpMoment, Snapshot
 from kvaudit.kernels.distance.numba_cpu import launch_distance
 from kvaudit.runner.expectations import expectations_of, scope_of
@@ -55,7 +57,7 @@ def test_a_table_judges_all_of_it_and_k_too() -> None:
     assert (result.counts["by_table"], result.counts["positions_checked"]) == (8, 8)
     assert result.counts["positions_open"] == 0
     assert result.evidence is not None
-    assert result.evidence.columns == (V, K)
+    assert result.evidence.columns == [V, K]
 
 
 def test_the_rotation_that_the_file_states_serves_repetition() -> None:
@@ -98,7 +100,10 @@ def _fused(world: Layer0World) -> Snapshot:
     ("make", "words"),
     [
         (lambda w: replace(w.pool().snapshot, kv={}), "no bytes"),
-        (_fused, "not applicable: K and V are one row"),
+        (
+            _fused,
+            "not applicable: K and V are one row, and nothing says which part of it turns",
+        ),
         (_without_dtype, "not applicable: the type of kv.v.0 is not given"),
         (lambda w: _with_v(w, dtype="int8"), "not applicable: kv.v.0 is int8"),
         (
@@ -263,3 +268,65 @@ def test_a_table_s_verdicts_stand_where_the_dump_s_own_do_not() -> None:
     found = set(result.evidence.content.rows.tolist())
     assert found
     assert found <= changed
+
+
+LATENT, TURNING = 24, 8
+LATENT_ROPE = Rope(
+    inverse_frequencies=plain_frequencies(theta=10_000.0, rotary_dim=TURNING),
+    head_dim=LATENT + TURNING,
+    first_dim=LATENT,
+)
+
+
+def _latent(world: Layer0World) -> tuple[Snapshot, Layer0Table]:
+    """The world as an MLA model holds it: one row, whose last elements turn; and its table."""
+    rows = np.random.default_rng(6).standard_normal((400, 1, LATENT + TURNING)).astype(np.float32)
+    data = np.zeros((world.num_slots, 2 * (LATENT + TURNING)), dtype=np.uint8)
+    for request in world.requests:
+        tokens, slots = request.tokens[: request.kv_len], request.slots[: request.kv_len]
+        turned = LATENT_ROPE.rotated(rows[tokens], np.arange(len(tokens)))
+        data[slots] = encoded(turned[:, 0], "bfloat16")
+    name = "kv.kv.0"
+    column = ArrayKvColumn(name=name, data=data, read_bytes=data.shape[1], dtype="bfloat16")
+    table = Layer0Table(
+        tokens=np.arange(400),
+        k0=encoded(rows[:, 0], "bfloat16"),
+        v0=None,
+        dtype="bfloat16",
+        num_heads=1,
+        head_dim=LATENT + TURNING,
+        rope=LATENT_ROPE,
+        source=TableSource.MODEL,
+    )
+    return replace(world.pool().snapshot, kv={name: column}), table
+
+
+@pytest.mark.parametrize("by_table", [True, False])
+def test_a_latent_row_is_judged_by_the_part_that_does_not_turn_and_by_the_one_that_does(
+    by_table: bool,
+) -> None:
+    world = chatty_world()
+    snapshot, table = _latent(world)
+    snapshot = replace(snapshot, metadata={"rope": LATENT_ROPE.to_json()})
+    options = {"layer0": table} if by_table else {}
+    clean = result_of(world, snapshot=snapshot, **options)
+    assert clean.evidence is not None
+    assert (len(clean.evidence.content), len(clean.evidence.rotation)) == (0, 0)
+    assert clean.counts["positions_checked"] > 600
+    own, other = world.requests[0].slots[20:36], world.requests[1].slots[20:36]
+    data = snapshot.kv["kv.kv.0"].data
+    data[own] = data[other]
+    damaged = result_of(world, snapshot=snapshot, **options)
+    assert damaged.evidence is not None
+    wrong = set(damaged.evidence.content.rows.tolist())
+    assert len(wrong) > 6
+    assert wrong <= set(own)
+    assert damaged.evidence.columns == ["kv.kv.0"]
+
+
+def test_a_latent_pool_takes_no_table_of_two_halves_and_the_other_way_round() -> None:
+    world = chatty_world()
+    snapshot, latent = _latent(world)
+    of_halves = result_of(world, snapshot=snapshot, layer0=world.model.table())
+    assert "kv.kv.0 are no latent rows" in of_halves.not_applicable
+    assert "the table has no V" in result_of(world, layer0=latent).not_applicable
