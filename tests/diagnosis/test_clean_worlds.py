@@ -1,6 +1,7 @@
 """CASES.md 7: what must not raise an error, all of it at once, in random datasets.
 
-Ten thousand of them: pytest tests/diagnosis/test_clean_worlds.py --hypothesis-profile ten-thousand --timeout 0
+Ten thousand of them:
+pytest tests/diagnosis/test_clean_worlds.py --hypothesis-profile ten-thousand --timeout 0
 """
 
 from __future__ import annotations
