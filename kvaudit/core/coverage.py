@@ -17,12 +17,15 @@ class Family(StrEnum):
     IDENTITY = "identity"
 
 
+# Of the slots of identity, those whose token has several contents, none with a majority.
+NO_MAJORITY: Final = "no_majority"
+
 # The counts that make checked less than due; all other details only explain.
 LOWERING_COUNTS: Final = (
     "not_in_snapshot",
     "columns_absent",
     "token_seen_once",
-    "no_majority",
+    NO_MAJORITY,
     "claimed_twice",
     "extra_key",
 )

@@ -11,6 +11,7 @@ from kvaudit.core.chain_entries import ChainCounters
 from kvaudit.core.coverage import (
     INFORMING_COUNTS,
     LOWERING_COUNTS,
+    NO_MAJORITY,
     POSITIONS_OPEN,
     Coverage,
     Family,
@@ -78,6 +79,7 @@ def not_checked(report: Report) -> list[Text]:
         *_missed_by_chains(report),
         *_missed_families(report),
         *_missed_entries(report.coverage),
+        *_split_tokens(report.coverage),
         *_missed_positions(report.coverage),
         *_missed_launches(report.coverage),
         *_missed_slots(report),
@@ -156,6 +158,19 @@ def _missed_entries(coverage: Coverage) -> list[str]:
         if excused := _counts(covered.details, others if missed else [*causes, *others]):
             sentences.append(f"{family}: {excused}")
     return sentences
+
+
+def _split_tokens(coverage: Coverage) -> list[str]:
+    """The slots that contradict each other: no finding, and yet nothing that a sound pool has."""
+    covered = coverage.families.get(Family.IDENTITY)
+    num_split = 0 if covered is None else covered.details.get(NO_MAJORITY, 0)
+    if not num_split:
+        return []
+    slots = count_label(num_split, "slot")
+    what_tells = "a table would tell which (kvaudit learn, verify --layer0)"
+    return [
+        f"identity: {slots} of tokens whose slots disagree: some may be wrong, and {what_tells}"
+    ]
 
 
 def _missed_positions(coverage: Coverage) -> list[str]:

@@ -161,6 +161,14 @@ def test_slots_of_identity_that_were_not_judged_say_why() -> None:
     assert not any("by repetition" in text or "positions" in text for text in sentences)
 
 
+def test_slots_that_contradict_each_other_are_said_though_nobody_is_accused() -> None:
+    fault = "identity: 2 slots of tokens whose slots disagree: some may be wrong, and a table would"
+    split = [text.plain for text in not_checked(_identity_report(no_majority=2))]
+    assert sum(fault in text for text in split) == 1
+    whole = [text.plain for text in not_checked(_identity_report(no_majority=0))]
+    assert not any("disagree" in text for text in whole)
+
+
 def test_slots_whose_k_told_nothing_are_counted() -> None:
     sentences = [text.plain.strip() for text in not_checked(_identity_report(positions_open=2))]
     assert (
