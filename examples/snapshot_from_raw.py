@@ -85,7 +85,10 @@ def _sequences(requests: list[dict[str, Any]]) -> Sequences:
 
 
 def main(raw: str = "raw", folder: str = "dumps") -> None:
-    snapshot, sequences = read_pool(Path(raw))
+    try:
+        snapshot, sequences = read_pool(Path(raw))
+    except OSError as error:
+        sys.exit(f"{error.filename}: {error.strerror}: let stamp_from_cuda write {raw} first")
     Path(folder).mkdir(parents=True, exist_ok=True)
     write_sequences(Path(folder, "pool.sequences.arrow"), sequences)
     write_snapshot(Path(folder, "pool.snapshot.arrow"), snapshot)

@@ -18,11 +18,19 @@ from typing import Any, Final, Protocol
 
 from numba import njit
 
+from kvaudit.errors import BackendError
+
 _DIGEST_DIGITS: Final = 12
 
 
 class _Stats(Protocol):
     cache_path: str | None
+
+
+class _Cache(Protocol):
+    load_overload: Callable[..., Any]
+
+    def flush(self) -> None: ...
 
 
 class CompiledKernel(Protocol):
@@ -31,6 +39,7 @@ class CompiledKernel(Protocol):
     py_func: FunctionType
     overloads: Mapping[Any, Any]
     stats: _Stats
+    _cache: _Cache
     __call__: Callable[..., Any]
 
     def enable_caching(self) -> None: ...  # noqa: D102 - numba's
@@ -67,10 +76,37 @@ def keep_code(kernel: CompiledKernel) -> None:
     # numba's own error of a cache without a folder; see `cache_folder` for where it looks.
     with suppress(RuntimeError):
         kernel.enable_caching()
+    _compile_what_is_torn(kernel)
     for stale in _kept_files(kernel, "?" * _DIGEST_DIGITS, ".nb[ic]"):
         if f"_{_sources_digest()}-" not in stale.name:
             with suppress(OSError):
                 stale.unlink()
+
+
+def _compile_what_is_torn(kernel: CompiledKernel) -> None:
+    """Let a kernel be compiled anew where what is kept of it cannot be read.
+
+    A power loss leaves numba's files short or full of zeros: they are renamed into place before
+    they are on the disk.
+    """
+    cache = kernel._cache  # noqa: SLF001 - numba has no public way to it
+    load = cache.load_overload
+
+    def load_or_forget(*args: object) -> object:
+        try:
+            return load(*args)
+        except Exception as error:  # noqa: BLE001 - what is torn raises anything when it is read
+            try:
+                cache.flush()
+            except OSError:
+                folder = cache_folder(kernel)
+                raise BackendError(
+                    f"{folder}: the compiled code that is kept there is torn",
+                    hint=f"remove {folder}",
+                ) from error
+            return None
+
+    cache.load_overload = load_or_forget
 
 
 def cache_folder(kernel: CompiledKernel) -> Path | None:

@@ -6,9 +6,12 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pickle import UnpicklingError
 
 import pytest
 
+from kvaudit.errors import BackendError
+from kvaudit.kernels.compilation import cache_folder, compiled
 from tests.helpers.package_copy import blocked_cache, copied_package
 
 KERNEL = """
@@ -80,3 +83,38 @@ def test_processes_may_compile_at_once(run_kernel):
         runs = [pool.submit(run_kernel, "call") for _ in range(3)]
     assert all(run.result()[2:] == ["False", "True"] for run in runs)
     assert run_kernel("call") == ["False", "1", "False", "True"]
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+@pytest.mark.parametrize("what", ["nothing", "a part", "zeros"])
+def test_torn_code_is_compiled_anew(run_kernel, tmp_path, ending, what):
+    """A power loss leaves files that are short, or full of zeros."""
+    variables = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    run_kernel("call", **variables)
+    (file,) = tmp_path.rglob(f"one_kernel.doubled_*.{ending}")
+    whole = file.read_bytes()
+    torn = {"nothing": b"", "a part": whole[:-9], "zeros": bytes(len(whole))}
+    file.write_bytes(torn[what])
+    assert run_kernel("call", **variables) == ["False", "0", "False", "True"]
+    assert run_kernel("call", **variables) == ["False", "1", "False", "True"]
+
+
+def test_torn_code_that_cannot_be_dropped_names_its_folder(monkeypatch):
+    kernel = compiled(_doubled)
+
+    def torn(*_):
+        raise UnpicklingError
+
+    def refused():
+        raise PermissionError
+
+    monkeypatch.setattr(kernel._cache, "_load_overload", torn)
+    monkeypatch.setattr(kernel._cache, "flush", refused)
+    with pytest.raises(BackendError) as raised:
+        kernel(3)
+    assert str(cache_folder(kernel)) in str(raised.value)
+    assert str(cache_folder(kernel)) in raised.value.hint
+
+
+def _doubled(value):
+    return value + value
