@@ -18,6 +18,8 @@ _ROWS_PER_TASK: Final = 1 << 11
 # Rows and known rows that are compared at a time: their scores take 16 MiB.
 _WANTED_AT_ONCE: Final = 1 << 8
 _KNOWN_AT_ONCE: Final = 1 << 14
+# A longer projection is that of damaged bytes: so cut, its square and its products are numbers.
+_LONGEST: Final = 1e15
 _SEED: Final = 0
 
 
@@ -54,13 +56,20 @@ class KnownRows:
         rng = np.random.default_rng(_SEED)
         return rng.standard_normal((self.num_elements, _DIMENSIONS)).astype(np.float32)
 
+    def _on_directions(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Rows, projected, shape [n, dimensions], float32, all finite."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            projected = rows @ self._directions
+        projected[np.isnan(projected)] = _LONGEST
+        return np.clip(projected, -_LONGEST, _LONGEST)
+
     @cached_property
     def _projected(self) -> NDArray[np.float32]:
         """All rows, projected, shape [n, dimensions], float32."""
         projected = np.empty((len(self), _DIMENSIONS), dtype=np.float32)
 
         def project(first: int, last: int) -> None:
-            projected[first:last] = self.numbers(np.arange(first, last)) @ self._directions
+            projected[first:last] = self._on_directions(self.numbers(np.arange(first, last)))
 
         _ = self._directions
         run_rows(project, len(self), rows_per_task=_ROWS_PER_TASK)
@@ -85,7 +94,7 @@ class KnownRows:
             return found, distances
         for first in range(0, len(wanted), _WANTED_AT_ONCE):
             part = slice(first, first + _WANTED_AT_ONCE)
-            found[part] = self._candidates(wanted[part] @ self._directions)
+            found[part] = self._candidates(self._on_directions(wanted[part]))
         launch_distance(wanted, self.numbers(found), distances)
         return found, distances
 

@@ -32,6 +32,16 @@ def test_what_is_not_among_them_is_far_from_all() -> None:
     assert (distances > 0.3).all()
 
 
+def test_rows_of_damaged_bytes_hide_no_other() -> None:
+    rows = ROWS[:2000].copy()
+    rows[[0, 7, 1999], 3] = 3e38, -3e38, 1e30
+    rows[5] = np.where(np.arange(48) % 2, 3e38, -3e38)
+    wanted = np.concatenate((ROWS[100:150], rows[[0, 5]]))
+    found, distances = known(rows).nearest(wanted, launch_distance)
+    assert found[:50].tolist() == list(range(100, 150))
+    assert (distances[:50] < 1e-6).all()
+
+
 def test_nothing_is_near_where_nothing_is_known() -> None:
     found, distances = known(ROWS[:0]).nearest(ROWS[:3], launch_distance)
     assert found.tolist() == [0, 0, 0]
