@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kvaudit.core.layer0_table import Layer0Table
 
 DEFAULT_NAME: Final = "layer0.table.arrow"
+_MODEL_SUFFIXES: Final = (".json", ".safetensors")
 
 
 class TableType(StrEnum):
@@ -114,6 +115,8 @@ def learn(
     forward pass is run, and every token is known. A model whose layer 0 depends on more than token
     and position is refused with the reason.
     """
+    from kvaudit.cli.output import check_target
+
     if (model is None) == (not dumps):
         raise ConfigError(
             "give dumps or --model, one of the two",
@@ -124,6 +127,7 @@ def learn(
             "--dtype, --max-length and --rope-layout are of a model",
             hint="give --model, or leave them out",
         )
+    check_target(output, inputs=_files_of_model(model))
     table = (
         _from_dumps(dumps or [], expect, output=output, backend=backend, quiet=quiet)
         if model is None
@@ -142,17 +146,23 @@ def _from_dumps(
     quiet: bool,
 ) -> Layer0Table:
     from kvaudit import api
+    from kvaudit.cli.output import check_target
     from kvaudit.cli.screen import progress
 
     with progress(quiet=quiet) as observer:
         dataset = api.open(dumps, expect=tuple(expect or ()))
-        inputs = {Path(file.path).resolve() for file in dataset.files}
-        if Path(output).resolve() in inputs:
-            raise ConfigError(
-                f"{output} is one of the dumps, and the table would replace it",
-                hint="write the table elsewhere: -o FILE",
-            )
+        check_target(output, inputs=[file.path for file in dataset.files])
         return api.learn(dataset, backend=backend, observer=observer)
+
+
+def _files_of_model(model: str | None) -> list[str]:
+    """The files that a model may be read from; [] without one."""
+    if model is None:
+        return []
+    folder = Path(model)
+    if not folder.is_dir():
+        return [model]
+    return [str(file) for suffix in _MODEL_SUFFIXES for file in folder.glob(f"*{suffix}")]
 
 
 def _from_model(

@@ -81,9 +81,8 @@ def output_files(
     files = [OutputFile.parse(value, forms) for value in values or ()]
     taken: set[Path] = set()
     for file in files:
+        check_target(file.path, inputs=inputs)
         with write_errors_translated(file.path):
-            refuse_input(file.path, inputs=inputs)
-            _refuse_folder(Path(file.path))
             target = Path(file.path).resolve()
         # A device takes one document after another.
         if target in taken and (target.is_file() or not target.exists()):
@@ -93,6 +92,22 @@ def output_files(
             )
         taken.add(target)
     return files
+
+
+def check_target(path: str, *, inputs: Sequence[str]) -> None:
+    """Refuse before a run a file that could not be written after it.
+
+    Args:
+        path: the file to be written.
+        inputs: the paths of every file that is read.
+
+    Raises:
+        ConfigError: it is an input.
+        FileUnwritable: its folder is missing, or it is a folder itself.
+    """
+    with write_errors_translated(path):
+        refuse_input(path, inputs=inputs)
+        _refuse_folder(Path(path))
 
 
 def _refuse_folder(path: Path) -> None:

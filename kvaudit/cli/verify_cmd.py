@@ -101,7 +101,7 @@ def verify(
     from kvaudit import api
     from kvaudit.cli.output import output_files, write_report
     from kvaudit.cli.screen import complain, progress
-    from kvaudit.core.audit_options import AuditOptions
+    from kvaudit.core.audit_options import AuditOptions, Layer0
     from kvaudit.core.layout import SlotRanges
     from kvaudit.importers.tokenizer_file import read_tokenizer
     from kvaudit.render.blame_step import blame_step
@@ -122,7 +122,9 @@ def verify(
     words = None if tokenizer is None else read_tokenizer(tokenizer)
     with progress(quiet=quiet) as observer:
         dataset = api.open(files, expect=tuple(expect or ()))
-        copies = output_files(output, inputs=[file.path for file in dataset.files])
+        beside = [path for path in (layer0, tokenizer) if path and path not in list(Layer0)]
+        read = [*(file.path for file in dataset.files), *beside]
+        copies = output_files(output, inputs=read)
         report = api.audit(dataset, backend=backend, options=options, observer=observer)
     if exit_zero:
         report = replace(report, exit_code=int(ExitCode.CLEAN))

@@ -22,11 +22,12 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     is synced. On any exception nothing is left behind and an older file stays as it was.
 
     Raises:
-        FileUnwritable: the system refused.
+        FileUnwritable: the system refused, or there is something else than a file.
     """
     target = Path(path)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
+        _refuse_other_than_file(target)
+        temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -41,6 +42,14 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         _sync_folder(target.parent)
     except OSError as error:
         raise _unwritable(error, path) from error
+
+
+def _refuse_other_than_file(target: Path) -> None:
+    """Refuse a device or a pipe: a rename would put a file in its place. The root has no name."""
+    if target.is_dir() or not target.name:
+        raise FileUnwritable("is a directory", path=str(target), hint=_HINT)
+    if target.exists() and not target.is_file():
+        raise FileUnwritable("is not a regular file", path=str(target), hint=_HINT)
 
 
 @contextmanager

@@ -114,5 +114,27 @@ def test_a_table_never_replaces_a_dump(capsys: pytest.CaptureFixture[str]) -> No
     path = CLEAN_DUMP / "full.snapshot.arrow"
     before = path.stat()
     assert run(["learn", str(CLEAN_DUMP), "-o", str(path), "-q"]) == ExitCode.USAGE
-    assert "would replace" in capsys.readouterr().err
+    assert "is an input" in capsys.readouterr().err
     assert path.stat() == before
+
+
+def test_a_table_never_replaces_a_file_of_its_model(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("config.json", "model.safetensors"):
+        before = (model / name).read_bytes()
+        asked = ["learn", "--model", str(model), "-o", str(model / name), "-q"]
+        assert run(asked) == ExitCode.USAGE
+        assert "is an input" in capsys.readouterr().err
+        assert (model / name).read_bytes() == before
+
+
+@pytest.mark.parametrize("path", ["", ".", "missing/a.table.arrow"])
+def test_a_table_that_cannot_be_written_is_refused_before_anything_is_read(
+    path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["learn", "no/such/dump", "-o", path, "-q"]) == ExitCode.INPUT
+    said = capsys.readouterr()
+    assert not said.out
+    assert "hint" in said.err
+    assert "dump:" not in said.err

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from kvaudit.cli.exit_code import ExitCode
+from kvaudit.formats.table_writer import write_table
 from tests.helpers import dumps
+from tests.helpers.layer0_tables import layer0_table
 from tests.helpers.verify_command import verify
 
 WORDS = {"\u0120the": 12, "\u0120Paris": 99, "<unk>": 0}
@@ -51,6 +53,19 @@ def test_no_word_stands_in_a_document_for_machines(
     for document in (out, (tmp_path / "report.json").read_text()):
         assert json.loads(document)["violations"]["total"]
         assert "Paris" not in document
+
+
+def test_a_report_never_replaces_what_its_pool_was_judged_by(
+    wrong_token: Path, tokenizer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "a.table.arrow"
+    write_table(table, layer0_table())
+    for option, path in (("--tokenizer", tokenizer), ("--layer0", table)):
+        before = path.read_bytes()
+        code, _, err = verify(capsys, wrong_token, option, path, "--output", f"json={path}")
+        assert code == ExitCode.USAGE
+        assert "is an input" in err
+        assert path.read_bytes() == before
 
 
 def test_a_file_that_is_no_tokenizer_is_refused_before_the_audit(

@@ -53,6 +53,21 @@ def test_a_missing_folder_is_named_in_the_error(tmp_path):
     assert caught.value.hint
 
 
+@pytest.mark.parametrize("path", ["", "/"])
+def test_a_path_without_a_name_is_refused(path):
+    with pytest.raises(FileUnwritable, match="directory"), atomic_file(path):
+        pass
+
+
+def test_a_pipe_or_a_device_stays_what_it_is(tmp_path):
+    path = tmp_path / "a"
+    os.mkfifo(path)
+    with pytest.raises(FileUnwritable, match="not a regular file"), atomic_file(path) as file:
+        file.write(b"content")
+    assert stat.S_ISFIFO(path.stat().st_mode)
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_a_target_that_is_a_folder_is_refused_and_nothing_is_left(tmp_path):
     (tmp_path / "a").mkdir()
     with pytest.raises(FileUnwritable), atomic_file(tmp_path / "a") as file:
