@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -36,6 +38,9 @@ from kvaudit.core.comparison import ComparedContent, CompareOptions, MatchBy
 from kvaudit.core.severity import Severity
 from kvaudit.errors import ConfigError
 
+if TYPE_CHECKING:
+    from kvaudit.core.dataset import Dataset
+
 EXACT = "exact"
 
 # \b keeps the lines of the paragraph below it.
@@ -55,7 +60,8 @@ group, pool and rank.
 \b
 A verdict says nothing about:
   - content of B that A has none of, and slots that hold nothing;
-  - columns that one dump alone has: they lower the coverage;
+  - columns that one dump alone has: those of the KV lower the coverage;
+  - stamps, real_kv_hash among them: kvaudit verify holds the KV against them;
   - what was wrong in A already: kvaudit verify A says that;
   - with --tolerance, what differs less.
 
@@ -142,6 +148,7 @@ def diff(
     )
     with progress(quiet=quiet) as observer:
         datasets = [api.open([path]) for path in (left, right, third) if path is not None]
+        _refuse_one_file(datasets)
         read = [file.path for dataset in datasets for file in dataset.files]
         copies = output_files(output, inputs=read)
         report = api.compare(datasets, backend=backend, options=options, observer=observer)
@@ -151,6 +158,25 @@ def diff(
         complain(str(error), hint=error.hint)
     write_report(report, form=format, files=copies, color=color, quiet=quiet)
     return ExitCode(report.exit_code)
+
+
+def _refuse_one_file(datasets: Sequence[Dataset]) -> None:
+    """Refuse dumps that share a snapshot: compared with itself, whatever it holds is right."""
+    seen: dict[Path, str] = {}
+    for letter, dataset in zip("ABC", datasets, strict=False):
+        snapshots = {
+            Path(file.path).resolve(): file.path
+            for file in dataset.files
+            if file.kind == "snapshot"
+        }
+        for target, path in snapshots.items():
+            if target in seen:
+                raise ConfigError(
+                    f"{path} is in {seen[target]} and in {letter}: a file compared with itself is "
+                    "always right",
+                    hint="give the dumps of two moments or places",
+                )
+        seen |= dict.fromkeys(snapshots, letter)
 
 
 def _fraction(text: str) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from shlex import quote
 from typing import Any, Final
 
 import numpy as np
@@ -115,7 +116,7 @@ class LegDifferences:
             return ""
         if evidence.differing and not self._has_bytes(next(iter(evidence.differing))):
             return "bytes in both dumps: digests alone do not tell which of them differ"
-        return f"kvaudit verify {evidence.right.path}, where it is stamped: the rule of its rows"
+        return f"kvaudit verify {quote(evidence.right.path)}, where it is stamped: the rule of its rows"
 
     def _record_alternatives(self) -> tuple[str, ...]:
         """The rules that fit the first record that differs: one whose chain does not, if any."""

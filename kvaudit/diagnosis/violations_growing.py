@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def find(evidence: LegEvidence) -> list[Finding]:
 
 def _summary(earlier: PoolAtStep, later: PoolAtStep) -> str:
     rows = f"{counted(later.num_failed, 'failed row')} at step {later.step}"
-    tail = f"kvaudit verify {later.path} names them" if later.path else "an audit names them"
+    tail = f"kvaudit verify {quote(later.path)} names them" if later.path else "an audit names them"
     if not earlier.num_failed:
         return f"{rows}, and none at step {earlier.step}: damage began between them; {tail}"
     before = f"{earlier.num_failed:,} at step {earlier.step}"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
+from shlex import quote
 from typing import Any, BinaryIO, Final
 
 from kvaudit.core.log_report import LogReport
@@ -51,7 +52,8 @@ def explain_stream(stream: BinaryIO, *, path: str) -> SavedReport | LogReport:
             raise SchemaMismatch(
                 "is an Arrow file, neither a report nor a log",
                 path=path,
-                hint=f"kvaudit verify judges it, and kvaudit show describes it: kvaudit show {path}",
+                hint=f"kvaudit verify judges it, and kvaudit show describes it: "
+                f"kvaudit show {quote(path)}",
             )
         if head.lstrip().startswith(b"{"):
             head += stream.read(MAX_REPORT_BYTES - len(head))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from shlex import quote
 from typing import Final
 
 import numpy as np
@@ -42,6 +43,7 @@ def unchecked(
     sentences += matching.unchecked
     if matching.requests is not None:
         sentences += _requests(left, right, matching.requests)
+    sentences += _records(left, right)
     sentences += _columns(bytes_)
     return [*sentences, *_failing(states)]
 
@@ -64,6 +66,16 @@ def _requests(left: Side, right: Side, join: RequestJoin) -> list[str]:
             sentences.append(
                 f"{counted(absent, 'position')} of requests: {side.letter} lacks the slots"
             )
+    return sentences
+
+
+def _records(left: Side, right: Side) -> list[str]:
+    """Record columns that hold records in one dump alone."""
+    sentences = []
+    for side, other in ((left, right), (right, left)):
+        names = [f"canary.{name}" for name in side.buffers if name not in other.buffers]
+        if names:
+            sentences.append(f"{_some(names)}: {side.letter} alone has records in it")
     return sentences
 
 
@@ -98,7 +110,7 @@ def _failing(states: Sequence[PoolAtStep]) -> list[str]:
         return []
     return [
         f"{counted(state.num_failed, 'failed row')} at step {state.step}: "
-        f"kvaudit verify {state.path} names them"
+        f"kvaudit verify {quote(state.path)} names them"
         for state in in_order
         if state.num_failed
     ]

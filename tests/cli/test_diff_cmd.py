@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -81,6 +82,18 @@ def test_json_is_one_document_with_the_legs(
     assert {file["kind"] for file in document["inputs"]} == {"snapshot", "sequences"}
 
 
+def test_the_command_to_run_next_is_one_that_a_shell_takes(
+    device: Path, tmp_path: Path, diff: Diff
+) -> None:
+    world = dumped(THERE, key=HOST)
+    change_byte(world, 12)
+    given = _written(tmp_path / "b c", world)
+    _, out, _ = diff(device, given, "--format", "json")
+    [finding] = json.loads(out)["findings"]
+    words = shlex.split(finding["settled_by"].split(", ")[0])
+    assert words == ["kvaudit", "verify", str(given / "pool.snapshot.arrow")]
+
+
 def test_a_saved_report_is_explained(
     device: Path, damaged: Path, tmp_path: Path, diff: Diff, capsys
 ) -> None:
@@ -143,6 +156,16 @@ def test_another_geometry_leaves_with_3_and_both_files_are_named(
 
 def test_one_file_alone_is_no_comparison(device: Path, diff: Diff) -> None:
     assert diff(device)[0] == ExitCode.USAGE
+
+
+def test_a_file_is_not_compared_with_itself(
+    device: Path, host: Path, tmp_path: Path, diff: Diff
+) -> None:
+    (tmp_path / "link").symlink_to(device)
+    for given in ((device, device), (device, tmp_path / "link"), (device, host, device)):
+        code, out, err = diff(*given)
+        assert (code, out) == (ExitCode.USAGE, "")
+        assert "pool.snapshot.arrow is in A and in" in err
 
 
 def test_it_imports_no_torch(device: Path, host: Path) -> None:

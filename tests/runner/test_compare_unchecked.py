@@ -21,6 +21,17 @@ def test_content_requests_slots_and_columns_of_one_dump_alone_are_said() -> None
     ]
 
 
+def test_record_columns_that_one_dump_alone_was_stamped_in_are_said() -> None:
+    right = dumped(THERE, key=HOST)
+    right.records["v.tail"][:] = 0
+    [leg] = compared(dumped(), right).legs
+    assert leg.unchecked == ["canary.v.tail: A alone has records in it"]
+    [leg] = compared(dumped(canary=()), dumped(THERE, key=HOST)).legs
+    assert leg.unchecked == [
+        "canary.k.tail, canary.v.tail, canary.k.head: B alone has records in it"
+    ]
+
+
 def test_a_leg_without_a_match_says_why() -> None:
     left, right = dumped(), dumped(THERE, key=HOST)
     for request in right.requests:
