@@ -61,7 +61,8 @@ class KnownRows:
         with np.errstate(over="ignore", invalid="ignore"):
             projected = rows @ self._directions
         projected[np.isnan(projected)] = _LONGEST
-        return np.clip(projected, -_LONGEST, _LONGEST)
+        cut: NDArray[np.float32] = np.clip(projected, -_LONGEST, _LONGEST)
+        return cut
 
     @cached_property
     def _projected(self) -> NDArray[np.float32]:
