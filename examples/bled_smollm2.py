@@ -1,6 +1,6 @@
 """Makes `smollm2-bled`: a page of another request's KV in a request's memory, and nothing stamped.
 
-    pip install '.[transformers]' && python examples/bled_smollm2.py
+    pip install '.[transformers]' && python -m examples.bled_smollm2
 
 SmolLM2-135M serves the prompts of `capture_smollm2`. At one step, what it wrote for the answer to one
 question is copied over a page of a tale, as a write that comes too late leaves it. The dump of that

@@ -3,9 +3,9 @@
     pip install '.[transformers]' && python -m examples.break_smollm2 --fault page-swap
 
 Eight prompts are served twice, greedily: once as they are, and once with a fault in the engine's own
-cache after step 18, in the middle of the generation. Four steps later the pool is dumped. What is
-printed is the text of both runs, where it differs, and the report on the dump. Without --fault there
-is one such run for each of them.
+cache after step 12, in the middle of the generation. Four steps later the pool is dumped. What is
+printed is the text of both runs, where it differs, and the report on the dump, which stays in
+--dumps for the commands that the report ends with. Without --fault there is one such run for each.
 
 The faults are in the tensors and the block tables of transformers' paged cache; the recorder that
 stamps the KV is told nothing of them.
@@ -18,7 +18,6 @@ import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 import torch
@@ -42,6 +41,7 @@ LATE_STEP, LATE_SLOTS = 5, 4
 # Its last page is another's by then.
 FAULT_STEP: Final = 12
 DUMP_STEP: Final = 16
+DUMPS: Final = Path("dumps/smollm2-broken")
 DTYPES: Final = {"bfloat16": torch.bfloat16, "float32": torch.float32}
 
 
@@ -161,21 +161,20 @@ def main(args: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description="Break the KV cache of SmolLM2 while it serves.")
     parser.add_argument("--fault", choices=[*BY_NAME], help="one of them; all by default")
     parser.add_argument("--dtype", choices=[*DTYPES], default="bfloat16", help="of the KV")
-    parser.add_argument("--dumps", type=Path, help="folder that keeps the dumps")
+    parser.add_argument("--dumps", type=Path, default=DUMPS, help="folder of the dumps")
     options = parser.parse_args(args)
     model, tokenizer = load_model(DTYPES[options.dtype]), load_tokenizer()
     prompts = prompts_of(tokenizer)
-    with TemporaryDirectory() as scratch:
-        folder = options.dumps or Path(scratch)
-        sound = serve_and_break(model, prompts, fault=None, dump=folder / "sound")
-        for name in [options.fault] if options.fault else BY_NAME:
-            broken = serve_and_break(model, prompts, fault=BY_NAME[name], dump=folder / name)
-            changed = changed_texts(tokenizer, sound, broken)
-            print(f"\n{name}: {BY_NAME[name].__doc__}\n")
-            for request_id, (before, after) in changed.items():
-                print(f"{request_id}, sound:  {before!r}\n{request_id}, broken: {after!r}")
-            print(f"the text of the other {len(prompts) - len(changed)} requests is the same\n")
-            kvaudit(["verify", str(folder / name)])
+    folder = options.dumps
+    sound = serve_and_break(model, prompts, fault=None, dump=folder / "sound")
+    for name in [options.fault] if options.fault else BY_NAME:
+        broken = serve_and_break(model, prompts, fault=BY_NAME[name], dump=folder / name)
+        changed = changed_texts(tokenizer, sound, broken)
+        print(f"\n{name}: {BY_NAME[name].__doc__}\n")
+        for request_id, (before, after) in changed.items():
+            print(f"{request_id}, sound:  {before!r}\n{request_id}, broken: {after!r}")
+        print(f"the text of the other {len(prompts) - len(changed)} requests is the same\n")
+        kvaudit(["verify", str(folder / name)])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Traces a run of SmolLM2-135M in transformers, for `kvaudit replay`.
 
-    pip install '.[transformers]' && python examples/trace_smollm2.py traces/smollm2
+    pip install '.[transformers]' && python -m examples.trace_smollm2 traces/smollm2
     kvaudit replay traces/smollm2
 
 Sixteen requests of 16 to 310 new tokens, twelve of them behind one system prompt, share eight places:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -61,14 +62,17 @@ def test_a_fault_of_the_live_cache_is_named_and_shows_in_the_text(
 
 
 def test_the_script_prints_both_texts_and_the_report(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The dump stays, for the command that the report ends with."""
     monkeypatch.setattr("examples.break_smollm2.load_model", lambda _: smollm2())
     monkeypatch.setattr("examples.break_smollm2.load_tokenizer", smollm2_tokenizer)
-    main(["--fault", "late-writer"])
+    main(["--fault", "late-writer", "--dumps", str(tmp_path)])
     out = capsys.readouterr().out
     assert "late-writer: A write of a request that is done lands in its last page" in out
     assert "code, sound: " in out
     assert "code, broken: " in out
     assert "the text of the other 7 requests is the same" in out
     assert "KV203 late-writer" in out
+    (step,) = re.findall(r"^  kvaudit blame (\S+) \d+$", out, flags=re.MULTILINE)
+    assert Path(step).is_file()
