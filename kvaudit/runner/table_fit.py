@@ -43,14 +43,27 @@ def fitted_table(
     if reason := _why_not_shaped(bare):
         return reason
     entries = bare.entries_for(rows)
-    sample = _spread(np.flatnonzero(entries >= 0))
-    if not sample.size:
+    known = np.flatnonzero(entries >= 0)
+    if not known.size:
         return "the table knows none of the tokens"
-    sample = sample[v.readable(rows.rows[sample])]
-    if not sample.size:
-        return "no row can be read: they are zeros, or no numbers"
-    declared = _declared_head(snapshot, table.num_heads, bare.num_heads)
-    return _best_fit(replace(bare, declared_head=declared), rows.rows[sample], entries[sample])
+    bare = replace(bare, declared_head=_declared_head(snapshot, table.num_heads, bare.num_heads))
+    sample = _spread(known)
+    readable = sample[v.readable(rows.rows[sample])]
+    fitted = _best_fit(bare, rows.rows[readable], entries[readable]) if readable.size else ""
+    if isinstance(fitted, PoolTable) or readable.size > len(sample) // 2:
+        return fitted
+    return _of_no_numbers(bare, entries[sample])
+
+
+def _of_no_numbers(bare: PoolTable, entries: NDArray[np.int64]) -> PoolTable | str:
+    """The table where most rows of the pool are zeros or no numbers, which no token's row is.
+
+    Nothing tells the rank's heads but the file, and the threshold rests on the table alone.
+    """
+    view = replace(bare, first_head=max(bare.declared_head, 0), dtype=bare.v.dtype)
+    floor = floor_of(view.dtype)
+    threshold = proved_threshold(np.zeros(len(entries)), _different(view, entries), floor=floor)
+    return threshold if isinstance(threshold, str) else replace(view, threshold=threshold)
 
 
 def _why_not_shaped(bare: PoolTable) -> str:

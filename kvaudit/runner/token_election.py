@@ -49,7 +49,10 @@ def elected(rows: TokenRows, v: Layer0Rows) -> TokenElection | str:
     """
     order = np.lexsort((rows.histories, rows.tokens, rows.keys))
     voters = rows.only(order)
-    usable = v.readable(voters.rows) & ~voters.is_disputed
+    readable = v.readable(voters.rows)
+    if not readable.any():
+        return "no row can be read: they are zeros, or no numbers"
+    usable = readable & ~voters.is_disputed
     groups = group_numbers(voters.keys, voters.tokens)
 
     def distances(some: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:

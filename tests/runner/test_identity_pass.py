@@ -145,6 +145,16 @@ def test_too_few_tokens_that_come_again_tell_nothing() -> None:
     assert result_of(fixture_f()).not_applicable == "not applicable: too few tokens occur twice"
 
 
+def test_a_pool_of_zeros_is_wrong_by_a_table_and_by_itself_says_why_it_is_not_judged() -> None:
+    world = chatty_world()
+    table = world.model.table()
+    world.v[:] = 0
+    result = result_of(world, layer0=table)
+    assert result.checked == result.planned == len(result.evidence.content.rows) > 700
+    assert not result.evidence.sound.any()
+    assert result_of(world).not_applicable.endswith("they are zeros, or no numbers")
+
+
 def test_a_pool_of_which_a_third_is_wrong_accuses_nobody() -> None:
     world = chatty_world(num_requests=12)
     for number in range(4):

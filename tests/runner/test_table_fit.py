@@ -6,10 +6,11 @@ import pytest
 from kvaudit.core.element_types import encoded
 from kvaudit.core.layer0_table import Layer0Table
 from kvaudit.core.snapshot import PoolKey
+from kvaudit.runner.identity_threshold import floor_of
 from kvaudit.runner.pool_table import PoolTable
 from kvaudit.runner.table_fit import fitted_table
 from tests.helpers.layer0_judging import rows_of, rows_of_v
-from tests.helpers.layer0_worlds import Layer0World, TokenModel, fixture_f
+from tests.helpers.layer0_worlds import Layer0World, TokenModel, chatty_world, fixture_f
 
 
 def fit(world: Layer0World, table: Layer0Table) -> PoolTable | str:
@@ -119,10 +120,33 @@ def test_a_table_of_another_model_is_recognised(table: Layer0Table, words: str) 
     assert words.replace("\\", "") in found
 
 
-def test_a_pool_of_zeros_cannot_be_read() -> None:
+@pytest.mark.parametrize("byte", [0, 0xFF])
+def test_a_pool_of_zeros_or_of_no_numbers_is_held_against_the_table(byte: int) -> None:
     world = fixture_f()
+    world.v[:] = byte
+    found = fit(world, world.model.table())
+    assert isinstance(found, PoolTable)
+    assert found.threshold.distance == floor_of(world.model.dtype)
+    alike = np.ones((400, 32), dtype=np.float32)
+    assert isinstance(fit(world, world.model.table(v0=encoded(alike, "float32"))), str)
+
+
+@pytest.mark.parametrize("num_left", [1, 8])
+def test_a_few_rows_that_are_left_do_not_hide_the_zeros(num_left: int) -> None:
+    world = chatty_world(num_requests=4)
+    left = world.requests[-1].slots[-num_left:]
+    rows = world.v[left]
     world.v[:] = 0
-    assert fit(world, world.model.table()) == ("no row can be read: they are zeros, or no numbers")
+    world.v[left] = rows
+    assert isinstance(fit(world, world.model.table()), PoolTable)
+    world.v[left] = world.model.stored(np.ones((num_left, 32), dtype=np.float32))
+    assert isinstance(fit(world, world.model.table()), PoolTable)
+
+
+def test_a_few_zeros_do_not_hide_that_a_table_is_of_another_model() -> None:
+    world = fixture_f()
+    world.v[[2, 3]] = 0
+    assert isinstance(fit(world, TokenModel(seed=5).table()), str)
 
 
 def test_a_table_whose_rows_are_all_alike_tells_nothing() -> None:

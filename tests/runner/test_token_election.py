@@ -60,3 +60,9 @@ def test_content_that_depends_on_more_than_the_token_elects_nothing() -> None:
     found = election_of(world)
     assert isinstance(found, str)
     assert "depend on more than it" in found
+
+
+def test_a_pool_of_zeros_elects_nothing_and_says_why() -> None:
+    world = chatty_world()
+    world.v[:] = 0
+    assert election_of(world) == "no row can be read: they are zeros, or no numbers"
