@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from kvaudit.core.sequences import SequenceState
 from tests.helpers.worlds import HEAD_HASH, MASK, Request, World, content, link
 
-Written = tuple[int, int, int]
+
+class Written(NamedTuple):
+    """What a slot was written with; its context is a hash of the tokens before."""
+
+    token: int
+    position: int
+    prev_hash: int
+    context: int
+
 
 # Without the bit that this lacks no element of a float type is a NaN or an infinity.
 FINITE = 0xBF
@@ -30,7 +39,7 @@ class CleanEngine:
         has_layer_0: whether layer 0 is what it is in a model: V of the token alone, K of its position
             too. Else all KV is of the context.
         pages: pages that are free, in random order.
-        written: token, position and chain hash that a slot was written with.
+        written: what stands in each slot.
         unstamped: slots that hold KV and were never stamped.
     """
 
@@ -64,41 +73,39 @@ class CleanEngine:
             slots = range(page * self.world.page_size, (page + 1) * self.world.page_size)
             for position, slot in enumerate(slots[: self.rng.randint(1, len(slots))]):
                 token = self._token()
-                self.write(slot, token=token, position=position, prev_hash=prev_hash)
+                self.write(slot, Written(token, position, prev_hash, prev_hash))
                 prev_hash = link(prev_hash, token, position)
             self.traits.add("old canaries on freed slots")
 
     def rewrite(self, salt: str) -> None:
         """The same records over other bytes: those of another rank, or computed once more."""
-        for slot, (token, position, prev_hash) in self.written.items():
-            self.write(slot, token=token, position=position, prev_hash=prev_hash, salt=salt)
+        for slot, written in self.written.items():
+            self.write(slot, written, salt=salt)
 
-    def write(
-        self, slot: int, *, token: int, position: int, prev_hash: int, salt: str = ""
-    ) -> None:
-        """KV of the context of a token, which its chain hash stands for, with record and stamps."""
+    def write(self, slot: int, written: Written, *, salt: str = "") -> None:
+        """KV of a token in its context, with record and stamps."""
+        token, position, prev_hash, context = written
         world = self.world
         for name, data in world.kv.items():
-            context = token ^ prev_hash
-            if self.has_layer_0 and name.endswith(".0"):
-                context = token
-            place = 0 if context == token and name == "kv.v.0" else position
-            data[slot] = content(name + salt, context, place, data.shape[1]) & np.uint8(FINITE)
-        self.written[slot] = (token, position, prev_hash)
+            is_first = self.has_layer_0 and name.endswith(".0")
+            place = 0 if is_first and name == "kv.v.0" else position
+            seed = token if is_first else token ^ context
+            data[slot] = content(name + salt, seed, place, data.shape[1]) & np.uint8(FINITE)
+        self.written[slot] = written
         if slot not in self.unstamped:
             world.stamp_record(slot, token=token, position=position, prev_hash=prev_hash)
             world.stamp_digests(slot)
 
     def stamp(self, request: Request, *, first: int = 0, stop: int | None = None) -> None:
         """Write the entries [first, stop) of a request, each chained to what stands before it."""
-        running, start = HEAD_HASH, request.start_position
+        running, context, start = HEAD_HASH, HEAD_HASH, request.start_position
         for idx, slot in enumerate(request.slots[:stop]):
             place = start + idx
             token = self._token_at(request, place + self.token_offset)
             position = (place + self.position_offset) & MASK
             if idx >= first and slot not in self.world.reserved:
-                self.write(slot, token=token, position=position, prev_hash=running)
-            running = link(running, token, position)
+                self.write(slot, Written(token, position, running, context))
+            running, context = link(running, token, position), link(context, token, position)
             if slot in self.unstamped:
                 # The next launch goes on from a record that is zero.
                 running = 0

@@ -150,8 +150,7 @@ def _map_slot(full: CleanEngine, swa: CleanEngine, *, source: int, target: int) 
     if source in full.unstamped:
         swa.unstamped.add(target)
     if source in full.written:
-        token, position, prev_hash = full.written[source]
-        swa.write(target, token=token, position=position, prev_hash=prev_hash)
+        swa.write(target, full.written[source])
 
 
 def _engine(
