@@ -18,13 +18,15 @@ from kvaudit.runner.unrotated_k import UnrotatedK
 
 # Rows that are looked up; what is behind these is counted with them.
 MAX_LOOKED_UP: Final = 1 << 12
+# A sequence is odd where more of its judged rows than that are of no known token, and so many.
+_ODD: Final = 0.9
+_MIN_ODD: Final = 4
 
 
 def wrong_content(
     verdicts: TokenVerdicts,
     v: Layer0Rows,
     *,
-    in_scope: NDArray[np.bool_],
     table: PoolTable | None,
 ) -> WrongContent:
     """The rows whose V is not their token's, and what the first of them hold instead.
@@ -32,11 +34,10 @@ def wrong_content(
     Args:
         verdicts: what is known of each row.
         v: the V column.
-        in_scope: rows that are to be reported, shape [n], bool.
         table: the table as this pool holds it; None without one.
     """
     rows = verdicts.rows
-    members = np.flatnonzero(verdicts.is_wrong & in_scope)
+    members = np.flatnonzero(verdicts.is_wrong)
     wrong = WrongContent(
         rows=rows.rows[members],
         claims=rows.claims[members],
@@ -56,6 +57,26 @@ def wrong_content(
     if table is not None:
         _look_among_own(wrong, tokens, v, table=table)
     return wrong
+
+
+def without_odd_sequences(verdicts: TokenVerdicts, wrong: WrongContent) -> WrongContent:
+    """Leave out sequences that are unlike the others throughout, and like no token that is known.
+
+    Such a one may be of other weights, of an adapter that the dump does not name, or it is the
+    right one and all others are not: by the rows of the dump alone nothing tells. Its rows are not
+    judged then.
+    """
+    rows = verdicts.rows
+    by_votes = verdicts.is_judged & ~verdicts.by_table
+    places = np.searchsorted(rows.rows, wrong.rows)
+    unknown = places[(wrong.contents == Content.NOT_KNOWN) & by_votes[places]]
+    numbers, counts = np.unique(rows.sequences[unknown], return_counts=True)
+    size = int(rows.sequences.max(initial=0)) + 1
+    judged = np.bincount(rows.sequences[by_votes], minlength=size)[numbers]
+    odd = numbers[(counts > _ODD * judged) & (counts >= _MIN_ODD)]
+    forgotten = by_votes & np.isin(rows.sequences, odd)
+    verdicts.forget(forgotten)
+    return wrong.without(forgotten[places])
 
 
 def _open(wrong: WrongContent) -> NDArray[np.int64]:

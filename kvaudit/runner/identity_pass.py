@@ -30,7 +30,7 @@ from kvaudit.core.kv_column import KvColumn
 from kvaudit.core.layer0_table import Layer0Table
 from kvaudit.core.rope import Rope
 from kvaudit.core.snapshot import DumpMoment
-from kvaudit.runner.held_content import rotated_for, wrong_content
+from kvaudit.runner.held_content import rotated_for, without_odd_sequences, wrong_content
 from kvaudit.runner.identity_claims import TokenRows, token_rows
 from kvaudit.runner.layer0_rows import LaunchDistance, Layer0Rows, why_no_numbers
 from kvaudit.runner.pool_table import PoolTable
@@ -83,7 +83,8 @@ class IdentityPass:
             if table is None:
                 return IdentityResult(not_applicable=f"not applicable: {reason}")
             verdicts.leave_to_table()
-        wrong = wrong_content(verdicts, v, in_scope=in_scope, table=table)
+        wrong = without_odd_sequences(verdicts, wrong_content(verdicts, v, table=table))
+        wrong = wrong.without(~np.isin(wrong.rows, rows.rows[in_scope]))
         positions = None
         if k is not None:
             sound = verdicts.is_judged & ~verdicts.is_wrong & (rows.positions >= 0)

@@ -53,10 +53,13 @@ class TokenVerdicts:
 
     def leave_to_table(self) -> None:
         """Forget what the dump's own rows say."""
-        by_votes = ~self.by_table
-        self.distances[by_votes] = _UNJUDGED
-        self.is_wrong[by_votes] = False
-        self.reasons[by_votes & ~self.rows.is_disputed] = Unjudged.NO_MAJORITY
+        self.forget(~self.by_table)
+
+    def forget(self, members: NDArray[np.bool_]) -> None:
+        """Take rows, shape [n], bool, for not judged: either side may be the wrong one."""
+        self.distances[members] = _UNJUDGED
+        self.is_wrong[members] = False
+        self.reasons[members & ~self.rows.is_disputed] = Unjudged.NO_MAJORITY
 
     @property
     def is_judged(self) -> NDArray[np.bool_]:

@@ -5,7 +5,7 @@ import numpy as np
 from kvaudit.core.element_types import encoded
 from kvaudit.core.identity import Content, WrongContent
 from kvaudit.kernels.distance.numba_cpu import launch_distance
-from kvaudit.runner.held_content import rotated_for, wrong_content
+from kvaudit.runner.held_content import rotated_for, without_odd_sequences, wrong_content
 from kvaudit.runner.layer0_rows import Layer0Rows
 from kvaudit.runner.table_fit import fitted_table
 from kvaudit.runner.token_judge import judged_tokens
@@ -20,8 +20,7 @@ def wrong_of(world: Layer0World, model: TokenModel | None = None) -> WrongConten
     table = fitted_table((model or world.model).table(), world.pool().snapshot, v, rows=rows)
     assert not isinstance(table, str)
     verdicts = judged_tokens(rows, v, table=table, election=None)
-    every = np.ones(len(rows), dtype=np.bool_)
-    return wrong_content(verdicts, v, in_scope=every, table=table)
+    return wrong_content(verdicts, v, table=table)
 
 
 def test_another_token_is_named() -> None:
@@ -66,23 +65,12 @@ def test_its_own_token_of_another_rank_is_named() -> None:
     assert found.contents.tolist() == [Content.OTHER_HEADS]
 
 
-def test_rows_out_of_scope_are_not_reported() -> None:
-    world = fixture_f()
-    world.write([3, 7], [99, 99], [1, 1])
-    rows, v = rows_of(world), rows_of_v(world)
-    table = fitted_table(world.model.table(), world.pool().snapshot, v, rows=rows)
-    verdicts = judged_tokens(rows, v, table=table, election=None)
-    found = wrong_content(verdicts, v, in_scope=rows.rows > 5, table=table)
-    assert found.rows.tolist() == [7]
-
-
 def test_without_a_table_a_row_is_looked_for_among_the_dump_s_own() -> None:
     world = chatty_world()
     one, other = world.requests[0], world.requests[1]
     world.copy(other.slots[32:48], one.slots[32:48])
     verdicts = judged(world)
-    every = np.ones(len(verdicts.rows), dtype=np.bool_)
-    found = wrong_content(verdicts, rows_of_v(world), in_scope=every, table=None)
+    found = wrong_content(verdicts, rows_of_v(world), table=None)
     assert len(found) >= 8
     due = dict(zip(one.slots[32:48], other.tokens[32:48], strict=True))
     assert [due[row] for row in found.rows.tolist()] == found.tokens.tolist()
@@ -104,3 +92,21 @@ def test_the_position_of_a_foreign_row_is_told_by_its_k() -> None:
     )
     rotated_for(found, k, known)
     assert found.positions.tolist() == [13]
+
+
+def test_a_sequence_that_is_odd_throughout_is_not_judged_by_the_others() -> None:
+    world = chatty_world()
+    odd, torn = world.requests[0], world.requests[1]
+    rng = np.random.default_rng(8)
+    for slots in (odd.slots[16:], torn.slots[32:40]):
+        rows = rng.standard_normal((len(slots), 32)).astype(np.float32)
+        world.v[slots] = world.model.stored(rows)
+    # The first page is the first request's, in the order of claims.
+    world.requests.append(world.requests.pop(0))
+    verdicts = judged(world)
+    wrong = wrong_content(verdicts, rows_of_v(world), table=None)
+    left = without_odd_sequences(verdicts, wrong)
+    assert len(wrong) > len(left) > 3
+    assert set(left.rows.tolist()) <= set(torn.slots[32:40])
+    is_odd = np.isin(verdicts.rows.rows, odd.slots[16:])
+    assert not verdicts.is_judged[is_odd].any()
