@@ -34,7 +34,7 @@ from kvaudit.cli.options import (
     layers,
     rules,
 )
-from kvaudit.core.comparison import ComparedContent, CompareOptions, MatchBy
+from kvaudit.core.comparison import LETTERS, ComparedContent, CompareOptions, MatchBy
 from kvaudit.core.severity import Severity
 from kvaudit.errors import ConfigError
 
@@ -163,7 +163,7 @@ def diff(
 def _refuse_one_file(datasets: Sequence[Dataset]) -> None:
     """Refuse dumps that share a snapshot: compared with itself, whatever it holds is right."""
     seen: dict[Path, str] = {}
-    for letter, dataset in zip("ABC", datasets, strict=False):
+    for letter, dataset in zip(LETTERS, datasets, strict=False):
         snapshots = {
             Path(file.path).resolve(): file.path
             for file in dataset.files

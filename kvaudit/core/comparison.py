@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from kvaudit.core.audit_options import AuditOptions
+
+# What the dumps of a comparison are called, in the order in which they are given.
+LETTERS: Final = "ABC"
 
 
 class MatchBy(StrEnum):
@@ -96,6 +99,12 @@ class ComparedLeg:
     columns: Sequence[str] = ()
     columns_left_out: Mapping[str, str] = field(default_factory=dict)
     unchecked: Sequence[str] = ()
+
+    @property
+    def letters(self) -> tuple[str, str]:
+        """The letters of its dumps, which its name begins with."""
+        left, right = self.name.split(maxsplit=1)[0].split("->")
+        return left, right
 
     @property
     def num_matched(self) -> int:

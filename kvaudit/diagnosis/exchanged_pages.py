@@ -39,7 +39,7 @@ def exchanged_pages(
     page_size = snapshot.page_size
     pages, target_pages = slots // page_size, target_slots // page_size
     home_pages = _home_pages(home_of, snapshot)
-    cycles = _cycles(home_pages)
+    cycles = cycles_of(home_pages)
     members = [page for cycle in cycles for page in cycle]
     in_place = (slots % page_size == target_slots % page_size) & (pages != target_pages)
     broken = set(pages[~in_place & np.isin(target_pages, members)].tolist())
@@ -73,7 +73,7 @@ def _home_pages(home_of: Mapping[int, int], snapshot: Snapshot) -> dict[int, int
     return dict(pairs[np.argsort(counts, kind="stable")].tolist())
 
 
-def _cycles(follows: Mapping[int, int]) -> list[list[int]]:
+def cycles_of(follows: Mapping[int, int]) -> list[list[int]]:
     """Those who come back to themselves by going from each to what it maps to, each cycle once."""
     found: list[list[int]] = []
     seen: set[int] = set()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kvaudit.core.identity import Content
 from kvaudit.core.sequences import SequenceState
+from kvaudit.diagnosis.exchanged_pages import cycles_of
 from kvaudit.diagnosis.held_homes import NO_HOME, HeldHomes
 
 
@@ -30,6 +31,7 @@ class Cause(StrEnum):
     OTHER_HEADS = "another rank's heads"
 
 
+# A run fills its pages where it has so many rows for each sound one there.
 _FEW: Final = 4
 _BY_CONTENT: Final = {
     Content.ZEROS: Cause.ZEROS,
@@ -165,13 +167,7 @@ def _exchanged_pages(held: HeldHomes) -> dict[int, int]:
         for (page, home), count in zip(ways.tolist(), counts.tolist(), strict=True)
         if page != home and 2 * count > size[page]
     }
-    numbers: dict[int, int] = {}
-    for start in belongs:
-        path = [start]
-        while (page := belongs.get(path[-1])) is not None and page not in path:
-            path.append(page)
-        if page == start:
-            numbers.update(dict.fromkeys(path, min(path)))
+    numbers = {page: min(cycle) for cycle in cycles_of(belongs) for page in cycle}
     return {
         row: numbers[page]
         for row, page in zip(wrong.rows.tolist(), (slots // page_size).tolist(), strict=True)

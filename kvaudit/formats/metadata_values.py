@@ -78,6 +78,21 @@ class MetadataValues:
             raise self.refuse(key, value, f"an integer from {least} to {most}")
         return int(value)
 
+    def required_number(self, key: str) -> int:
+        """The same of a key that the file cannot do without.
+
+        Raises:
+            SchemaMismatch: the key is absent.
+        """
+        number = self.number(key)
+        if number is None:
+            raise SchemaMismatch(
+                f"it has no metadata key {KEY_PREFIX}{key}",
+                path=self._path,
+                hint="write it as FORMAT.md says",
+            )
+        return number
+
     def word(self, key: str, default: Word) -> Word:
         """One of the words of an enumeration; its default when the key is absent."""
         value = self.text(key)

@@ -9,11 +9,10 @@ import numpy as np
 
 from kvaudit.constants import LaunchTag
 from kvaudit.core.canary_state import CanaryState
-from kvaudit.errors import SchemaMismatch
 from kvaudit.formats.arrow_file import ArrowFile
 from kvaudit.formats.metadata_values import MetadataValues
 from kvaudit.formats.rows import RowReader
-from kvaudit.formats.schema import KEY_PREFIX, RING_COLUMNS, TAG_COUNTS
+from kvaudit.formats.schema import RING_COLUMNS, TAG_COUNTS
 
 _TAGS_HINT: Final = f"{LaunchTag.HEAD_K_FULL.name} to {LaunchTag.SWEEP_V_SWA.name}"
 _MAX_COUNT: Final = np.iinfo(np.int64).max
@@ -40,23 +39,12 @@ def read_state(file: ArrowFile) -> tuple[CanaryState, dict[str, str | int], list
         path=file.path,
         key=key,
         ring=ring,
-        violation_write_index=_number(metadata, file.path, "violation_write_index"),
-        ring_capacity=_number(metadata, file.path, "ring_capacity"),
+        violation_write_index=metadata.required_number("violation_write_index"),
+        ring_capacity=metadata.required_number("ring_capacity"),
         active_tags=_tags(metadata, "active_tags"),
         **counts,
     )
     return state, given, rows.notes
-
-
-def _number(metadata: MetadataValues, path: str, key: str) -> int:
-    number = metadata.number(key)
-    if number is None:
-        raise SchemaMismatch(
-            f"it has no metadata key {KEY_PREFIX}{key}",
-            path=path,
-            hint="write it as FORMAT.md says",
-        )
-    return number
 
 
 def _tags(metadata: MetadataValues, key: str) -> tuple[LaunchTag, ...]:

@@ -13,7 +13,7 @@ from kvaudit.formats.columns import check_column
 from kvaudit.formats.digests import value_bytes
 from kvaudit.formats.metadata_values import MetadataValues
 from kvaudit.formats.rows import RowReader
-from kvaudit.formats.schema import KEY_PREFIX, TABLE_COUNTS, TABLE_REQUIRED, TABLE_ROWS
+from kvaudit.formats.schema import TABLE_COUNTS, TABLE_REQUIRED, TABLE_ROWS
 
 
 def read_table(file: ArrowFile) -> tuple[Layer0Table, dict[str, str | int], list[str]]:
@@ -28,7 +28,7 @@ def read_table(file: ArrowFile) -> tuple[Layer0Table, dict[str, str | int], list
     rows = RowReader(file, TABLE_REQUIRED, TABLE_COUNTS, unread=TABLE_ROWS)
     metadata = MetadataValues(file.metadata, file.path)
     key, given = metadata.pool_key()
-    head_dim = _number(metadata, file.path, "head_dim")
+    head_dim = metadata.required_number("head_dim")
     counts = {
         name: rows.integers(name, np.int64) if rows.has(name) else None for name in TABLE_COUNTS
     }
@@ -40,7 +40,7 @@ def read_table(file: ArrowFile) -> tuple[Layer0Table, dict[str, str | int], list
         k0=k0,
         v0=v0,
         dtype=metadata.text("dtype") or "",
-        num_heads=_number(metadata, file.path, "num_heads"),
+        num_heads=metadata.required_number("num_heads"),
         head_dim=head_dim,
         v_head_dim=metadata.number("v_head_dim") or (0 if v0 is None else head_dim),
         rope=metadata.rope(),
@@ -76,14 +76,3 @@ def _binary(file: ArrowFile, name: str) -> NDArray[np.uint8] | None:
     joined = np.concatenate([np.empty((0, found.byte_width), dtype=np.uint8), *parts])
     joined.setflags(write=False)
     return joined
-
-
-def _number(metadata: MetadataValues, path: str, key: str) -> int:
-    number = metadata.number(key)
-    if number is None:
-        raise SchemaMismatch(
-            f"it has no metadata key {KEY_PREFIX}{key}",
-            path=path,
-            hint="write it as FORMAT.md says",
-        )
-    return number

@@ -16,7 +16,7 @@ from kvaudit.core.slot_readers import Neighbour, SlotClaim
 from kvaudit.core.violation import Violation, hash_label
 from kvaudit.render.blame_content import close_copies, column_lines, copy_lines, word_lines
 from kvaudit.render.finding_list import finding_list
-from kvaudit.render.labels import count_label, listed, place_label
+from kvaudit.render.labels import count_label, known_label, listed, place_label
 from kvaudit.render.lines import aligned, heading, line
 from kvaudit.render.printable import printable
 from kvaudit.render.reader_labels import reader_label, readers_label, unread_label
@@ -117,10 +117,6 @@ def _row_cells(row: Violation, words: TokenWords | None) -> Iterator[tuple[str, 
         yield (launch, listed(row.request_ids), *cells)
 
 
-def _known(value: object) -> str:
-    return "-" if value is None else str(value)
-
-
 def _claims(report: BlameReport, words: TokenWords | None) -> list[Text]:
     """A line a claim; what is judged comes first."""
     if not report.claims:
@@ -209,7 +205,7 @@ def _evidence(report: BlameReport) -> list[Text]:
     """What the allocator and the engine say, by column."""
     if not report.evidence:
         return []
-    cells = [(name, printable(_known(value))) for name, value in report.evidence.items()]
+    cells = [(name, printable(known_label(value))) for name, value in report.evidence.items()]
     return [heading("allocator and engine"), *aligned(cells)]
 
 

@@ -19,6 +19,11 @@ def count_label(count: int, noun: str, plural: str | None = None) -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
+def known_label(value: object) -> str:
+    """A value, or `-` for None."""
+    return "-" if value is None else str(value)
+
+
 def percent_label(ratio: float) -> str:
     """A share, rounded down: `100%` means all of it and `0%` none of it."""
     # 0.57 * 1e4 lies a hair below 5700, and all but 1 of 10^12 a hair below all.

@@ -21,7 +21,7 @@ def leg_table(legs: Sequence[ComparedLeg]) -> list[Text]:
     for leg in legs:
         differing = Text(f"{leg.slots_differing:,}", style="red" if leg.slots_differing else "")
         ways = [by for by, count in leg.matched.items() if count]
-        left, right = f"{leg.left_unmatched:,}", f"{leg.right_unmatched:,}"
+        left, right = leg.letters
         rows.append(
             (
                 printable(leg.name),
@@ -29,7 +29,7 @@ def leg_table(legs: Sequence[ComparedLeg]) -> list[Text]:
                 " + ".join(ways) or "-",
                 f"{len(leg.columns):,}",
                 differing,
-                f"{left} of {leg.name[0]}, {right} of {leg.name[3]}",
+                f"{leg.left_unmatched:,} of {left}, {leg.right_unmatched:,} of {right}",
             )
         )
     return [heading("legs"), *aligned(rows, right=(1, 3, 4))]

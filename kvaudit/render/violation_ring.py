@@ -13,7 +13,15 @@ from kvaudit.core.fail_reason import REASON_LABELS
 from kvaudit.core.report import Report
 from kvaudit.core.snapshot import PoolKey
 from kvaudit.core.violation import Violation, hash_label
-from kvaudit.render.labels import column_labels, listed, named, page_label, place_label, pool_label
+from kvaudit.render.labels import (
+    column_labels,
+    known_label,
+    listed,
+    named,
+    page_label,
+    place_label,
+    pool_label,
+)
 from kvaudit.render.lines import aligned, line
 from kvaudit.render.token_labels import TokenWords, token_label
 
@@ -127,7 +135,7 @@ def reason_cells(row: Violation, words: TokenWords | None) -> Iterator[tuple[str
 
 def _details(row: Violation, reason: FailReason, words: TokenWords | None) -> tuple[str, ...]:
     if reason in COMPARED:
-        labels = [_known(value) for value in COMPARED[reason](row)]
+        labels = [known_label(value) for value in COMPARED[reason](row)]
         if reason in TOKEN_REASONS and words is not None:
             labels = [with_word(value, words) for value in COMPARED[reason](row)]
         return (f"stored {labels[0]}", f"expected {labels[1]}")
@@ -141,9 +149,5 @@ def _details(row: Violation, reason: FailReason, words: TokenWords | None) -> tu
 def with_word(value: object, words: TokenWords | None) -> str:
     """A token as its number and its word, where one is known."""
     if words is None or not isinstance(value, int) or words.text_of([value]) is None:
-        return _known(value)
+        return known_label(value)
     return f"{value} {token_label(value, words)}"
-
-
-def _known(value: object) -> str:
-    return "-" if value is None else str(value)

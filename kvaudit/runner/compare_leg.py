@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.core.claims import Claims, claims_of
-from kvaudit.core.comparison import ComparedLeg, CompareOptions, LegKind
+from kvaudit.core.comparison import LETTERS, ComparedLeg, CompareOptions, LegKind
 from kvaudit.core.comparison_evidence import LegEvidence, PoolAtStep
 from kvaudit.core.entries import ALL_ENTRIES
 from kvaudit.core.finding import Finding
@@ -28,8 +27,6 @@ from kvaudit.runner.compare_side import Side
 from kvaudit.runner.compare_tables import compare_tables
 from kvaudit.runner.compare_unchecked import unchecked
 from kvaudit.runner.expectations import expectations_of
-
-_LETTERS: Final = "ABC"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -135,7 +132,7 @@ class Leg:
             num_tables=num_tables,
             num_differing=int(np.count_nonzero(self.bad)),
             num_carried_on=_carried_on(self.bad, onward),
-            carried_to="" if onward is None else _LETTERS[self.bytes.right + 1],
+            carried_to="" if onward is None else LETTERS[self.bytes.right + 1],
             left_content=self.left.content,
             right_content=self.right.content,
             claims=claims,

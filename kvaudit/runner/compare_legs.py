@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kvaudit.core.comparison import LegKind
+from kvaudit.core.comparison import LETTERS, LegKind
 from kvaudit.core.dataset import AuditedPool, Dataset
 from kvaudit.core.snapshot import PoolKey, Snapshot
 from kvaudit.errors import ConfigError, SnapshotInconsistent
 from kvaudit.runner.compare_side import Side
 
-_LETTERS: Final = "ABC"
 _DP_RANK: Final = "dp_rank"
 
 
@@ -40,12 +39,10 @@ def paired_pools(datasets: Sequence[Dataset]) -> PairedPools:
         only = tuple(dataset.pools[0] for dataset in datasets)
         _check_pools(only)
         return PairedPools(pools=(only,), alone=())
-    named = [
-        _by_place(dataset, letter) for dataset, letter in zip(datasets, _LETTERS, strict=False)
-    ]
+    named = [_by_place(dataset, letter) for dataset, letter in zip(datasets, LETTERS, strict=False)]
     everywhere = [place for place in named[0] if all(place in pools for pools in named)]
     alone = [
-        f"{pool.snapshot.path or place.label()}: {_LETTERS[number]} alone has "
+        f"{pool.snapshot.path or place.label()}: {LETTERS[number]} alone has "
         f"{place.label()}: give the other's dump of it"
         for number, pools in enumerate(named)
         for place, pool in pools.items()

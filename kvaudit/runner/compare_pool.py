@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.core.backend import Backend
-from kvaudit.core.comparison import CompareOptions, LegKind
+from kvaudit.core.comparison import LETTERS, CompareOptions, LegKind
 from kvaudit.core.comparison_evidence import PoolAtStep
 from kvaudit.core.dataset import AuditedPool
 from kvaudit.core.observer import RunObserver
@@ -27,8 +26,6 @@ from kvaudit.runner.compare_pages import page_pairs
 from kvaudit.runner.compare_records import RecordDifferences, compare_records
 from kvaudit.runner.compare_side import Side
 from kvaudit.runner.expectations import scope_of
-
-_LETTERS: Final = "ABC"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,7 +57,7 @@ class PoolComparison:
         scope = scope_of(self.options.audit)
         sides = [
             Side(pool, letter=letter, backend=self.backend, scope=scope)
-            for pool, letter in zip(self.pools, _LETTERS, strict=False)
+            for pool, letter in zip(self.pools, LETTERS, strict=False)
         ]
         numbers = range(len(sides) - 1)
         kinds = [leg_kind(sides[n].snapshot, sides[n + 1].snapshot) for n in numbers]
@@ -76,7 +73,7 @@ class PoolComparison:
         records = [compare_records(sides[n], sides[n + 1], legs[n].matching) for n in numbers]
         states = self._states(kinds)
         bad = [_bad_rows(legs[n], records[n], sides[n + 1]) for n in numbers]
-        keys = distinct_keys([side.snapshot.key for side in sides[1:]], letters=_LETTERS[1:])
+        keys = distinct_keys([side.snapshot.key for side in sides[1:]], letters=LETTERS[1:])
         results = []
         for n in numbers:
             onward = None if n + 1 == len(numbers) else (legs[n + 1], bad[n + 1])

@@ -47,6 +47,13 @@ def test_only_plain_decimal_numbers_are_numbers(text):
     assert "kvaudit.step" in caught.value.message
 
 
+def test_a_number_that_a_file_cannot_do_without_is_demanded_by_name():
+    assert values(step="3").required_number("step") == 3
+    with pytest.raises(SchemaMismatch, match=r"no metadata key kvaudit\.step") as caught:
+        values().required_number("step")
+    assert caught.value.path == "a.arrow"
+
+
 @pytest.mark.parametrize("key", sorted(NUMBER_BOUNDS))
 def test_bounds_of_a_number_are_inclusive_for_readers_and_writers(key):
     least, most = NUMBER_BOUNDS[key]

@@ -6,6 +6,7 @@ from kvaudit.core.snapshot import PoolKey
 from kvaudit.render.labels import (
     column_labels,
     count_label,
+    known_label,
     listed,
     named,
     page_label,
@@ -36,6 +37,10 @@ def test_a_percentage_is_rounded_down_and_never_hides_a_rest(ratio: float, label
 def test_counts_carry_their_noun() -> None:
     assert count_label(1, "slot") == "1 slot"
     assert count_label(2048, "launch", "launches") == "2,048 launches"
+
+
+def test_what_is_not_known_is_a_dash_and_zero_is_known() -> None:
+    assert [known_label(value) for value in (None, 0, "a")] == ["-", "0", "a"]
 
 
 def test_named_values_agree_in_number() -> None:
