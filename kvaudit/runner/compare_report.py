@@ -39,7 +39,8 @@ _MISSING: Final = {
     Family.INDEX: "dump all slots of the requests in both",
     Family.RECORDS: "compare dumps of the same moment, or give the sequences of both, so that what "
     "they share alone is asked for",
-    Family.BYTES: "dump the same columns on both sides, or name those of both by --layer",
+    Family.BYTES: "dump the same slots and columns on both sides, or name the columns of both by "
+    "--layer",
 }
 
 
@@ -176,11 +177,12 @@ def _records(legs: Sequence[LegResult]) -> FamilyCoverage | None:
 
 
 def _bytes(legs: Sequence[LegResult], options: AuditOptions) -> FamilyCoverage | None:
-    """Matched slots, or pages of them, times columns."""
+    """Matched slots, or pages of them, times columns; without another family also the unmatched."""
     planned = checked = left_out = 0
     for leg in legs:
         columns = leg.bytes.columns
-        planned += leg.bytes.num_due * (len(columns.compared) + len(columns.left_out))
+        slots = leg.bytes.num_due + _unmatched_by_number(leg)
+        planned += slots * (len(columns.compared) + len(columns.left_out))
         checked += leg.bytes.num_compared * len(columns.compared) - leg.bytes.undecided
         left_out += len(columns.left_out)
     if not planned:
@@ -196,6 +198,16 @@ def _bytes(legs: Sequence[LegResult], options: AuditOptions) -> FamilyCoverage |
         details={"columns_absent": left_out},
         scope=f"({', '.join(limits)})" if limits else "",
     )
+
+
+def _unmatched_by_number(leg: LegResult) -> int:
+    """Slots, or pages, without a counterpart that neither index nor records counts."""
+    join = leg.matching.requests
+    has_requests = join is not None and len(join.positions)
+    if has_requests or leg.records.buffers or leg.matching.contents is not None:
+        return 0
+    unit = 1 if leg.bytes.pages is None else leg.left.snapshot.page_size
+    return -(-leg.leg.left_unmatched // unit)
 
 
 def _why_no_bytes(legs: Sequence[LegResult]) -> str:

@@ -35,6 +35,20 @@ def test_dumps_without_records_are_compared_by_the_tokens_of_their_sequences() -
     assert report.legs[0].to_dict()["matched"] == {"content": 8, "request": 0, "slot": 0}
 
 
+@pytest.mark.parametrize("canary", [(), ("k.tail",)])
+def test_slots_of_a_number_that_the_right_dump_lacks_lower_the_coverage(
+    canary: tuple[str, ...],
+) -> None:
+    whole = dumped(canary=canary).snapshot()
+    part = dumped(canary=()).snapshot(slots=(2, 3))
+    report = compared(whole, part)
+    covered = report.coverage.families[Family.BYTES]
+    due = 8 if canary else 15
+    assert (covered.checked, covered.planned) == (2 * 4, due * 4)
+    assert report.verdict is Verdict.INCOMPLETE
+    assert compared(part, whole).verdict is Verdict.CLEAN
+
+
 @pytest.mark.parametrize("family", [Family.INDEX, Family.IDENTITY])
 def test_a_required_family_that_cannot_be_compared_leaves_with_5(family: Family) -> None:
     report = compared(
