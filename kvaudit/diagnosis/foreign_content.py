@@ -7,7 +7,7 @@ from kvaudit.diagnosis.byte_moves import ByteMove, moved_bytes
 from kvaudit.diagnosis.content_moves import Move, MovedContent
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.failures import Failures
-from kvaudit.diagnosis.misplaced import misplaced_explanation, owner_of
+from kvaudit.diagnosis.misplaced import content_owner, misplaced_explanation, owner_of
 from kvaudit.diagnosis.misplaced_bytes import misplaced_bytes
 from kvaudit.diagnosis.record_view import RecordView
 from kvaudit.diagnosis.rule import Rule, at, counted
@@ -37,7 +37,7 @@ def explain(failures: Failures) -> list[Explanation]:
 
 def _explanation(view: RecordView, moved: MovedContent) -> Explanation:
     row, home = int(moved.rows[0]), int(moved.homes[0])
-    slots, whose = view.evidence.snapshot.slots, owner_of(view, home)
+    slots, whose = view.evidence.snapshot.slots, content_owner(view, moved)
     summary = (
         f"{at(int(slots[row]), view.evidence)} of {owner_of(view, row)} holds the content of "
         f"{whose}, which is on {at(int(slots[home]), view.evidence)}; "

@@ -17,7 +17,7 @@ from kvaudit.diagnosis.content_moves import Move, MovedContent
 from kvaudit.diagnosis.earlier_owners import EarlierBytes, earlier_bytes
 from kvaudit.diagnosis.explanation import Explanation
 from kvaudit.diagnosis.failures import Failures
-from kvaudit.diagnosis.misplaced import misplaced_explanation, owner_of
+from kvaudit.diagnosis.misplaced import content_owner, misplaced_explanation, owner_of
 from kvaudit.diagnosis.misplaced_bytes import misplaced_bytes
 from kvaudit.diagnosis.record_view import RecordView
 from kvaudit.diagnosis.row_sets import differing_at
@@ -70,7 +70,7 @@ def _as_before(view: ByteView, earlier: EarlierBytes) -> Explanation:
 
 def _of_an_owner(view: RecordView, moved: MovedContent) -> Explanation:
     row, home = int(moved.rows[0]), int(moved.homes[0])
-    slots, whose = view.evidence.snapshot.slots, owner_of(view, home)
+    slots, whose = view.evidence.snapshot.slots, content_owner(view, moved)
     owner = "nobody any more" if whose == "nobody" else f"{whose}, which is finished"
     summary = (
         f"{at(int(slots[row]), view.evidence)} holds the content of "

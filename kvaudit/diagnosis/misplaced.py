@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from kvaudit.constants import NO_EXPECTED_TOKEN
 from kvaudit.core.fail_reason import RECORD_REASONS
 from kvaudit.diagnosis.byte_view import ByteView
 from kvaudit.diagnosis.content_moves import MovedContent
@@ -51,7 +53,20 @@ def misplaced_explanation(
 
 def owner_of(view: RecordView | ByteView, row: int) -> str:
     """Who claims a row: `request A`, `a request without a name`, or `nobody`."""
-    claims = view.evidence.claims.of_rows(np.array([row]))
+    return _claimant(view, view.evidence.claims.of_rows(np.array([row])))
+
+
+def content_owner(view: RecordView, moved: MovedContent) -> str:
+    """Who the first of misplaced records is of: of those who claim its home, whom it fits."""
+    row, claims = moved.rows[0], view.evidence.claims
+    members = claims.of_rows(moved.homes[:1])
+    tokens = claims.tokens[members]
+    fits = (tokens == NO_EXPECTED_TOKEN) | (tokens.view(np.uint64) == view.tokens[row])
+    fits &= claims.positions[members].view(np.uint64) == view.positions[row]
+    return _claimant(view, members[fits] if fits.any() else members)
+
+
+def _claimant(view: RecordView | ByteView, claims: NDArray[np.int64]) -> str:
     names = view.evidence.claims.request_ids_of(claims)
     unnamed = "a request without a name" if len(claims) else "nobody"
     return next((f"request {name}" for name in names if name is not None), unnamed)

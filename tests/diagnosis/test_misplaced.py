@@ -5,10 +5,10 @@ from __future__ import annotations
 from kvaudit.core.fail_reason import RECORD_REASONS
 from kvaudit.diagnosis.failures import Failures
 from kvaudit.diagnosis.foreign_content import RULE
-from kvaudit.diagnosis.misplaced import misplaced_explanation, owner_of
+from kvaudit.diagnosis.misplaced import content_owner, misplaced_explanation, owner_of
 from tests.helpers import corruptions
 from tests.helpers.failing import failing
-from tests.helpers.worlds import World, fixture_f
+from tests.helpers.worlds import World, build, fixture_f
 
 
 def _shifted() -> World:
@@ -49,3 +49,16 @@ def test_what_a_sequence_wrote_behind_misplaced_content_is_its_own() -> None:
     assert moved.adrift.tolist() == [5]
     explanation = misplaced_explanation(RULE, view, moved, summary="so", facts={})
     assert explanation.roots.tolist() == [2, 3, 4]
+
+
+def test_content_is_of_whom_it_fits_among_those_who_claim_its_home() -> None:
+    """Slot 6 is in two tables, of which the second is what slot 2 holds."""
+    builder = build(num_slots=32).request("B", tokens=[21, 22, 23, 24], slots=[6, 7, 8, 9])
+    builder.request("A", tokens=[11, 12, 13, 14], slots=[2, 3, 4, 5])
+    world = builder.request("T", tokens=[31, 32], slots=[12, 13]).done()
+    corruptions.copy_slots(world, [12, 13], [2, 3])
+    world.request_of("T").slots = [6, 7]
+    (view,) = Failures(failing(world)).views
+    (moved,) = (group for group in view.moved if group.rows[0] == 2)
+    assert moved.homes.tolist() == [6, 7]
+    assert (owner_of(view, 6), content_owner(view, moved)) == ("request B", "request T")
