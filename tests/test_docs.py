@@ -26,6 +26,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 CLI = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 CALLS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 REPORT = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
+WRITTEN = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "cuda" / "README.md"]
 RULES = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
 
 
@@ -212,3 +213,20 @@ def test_the_help_of_verify_and_the_readme_name_the_blind_spots() -> None:
         assert word in verify
     for word in ("without a stamp", "before the stamp", "token ids", "slot 0", "prompts in clear"):
         assert word in README
+
+
+def _anchor(title: str) -> str:
+    """What a heading is linked by."""
+    return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_of_a_page_leads_to_a_file_and_to_a_heading_of_it(page: Path) -> None:
+    prose = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", prose):
+        name, _, anchor = target.partition("#")
+        file = (page.parent / name).resolve() if name else page
+        assert file.exists(), target
+        if anchor:
+            titles = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+            assert anchor in map(_anchor, titles), target
