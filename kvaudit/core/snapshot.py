@@ -246,4 +246,5 @@ class Snapshot:
         firsts = np.searchsorted(self.slots, first_slots)
         counts = np.searchsorted(self.slots, first_slots + self.page_size) - firsts
         shifts = np.repeat(firsts - (np.cumsum(counts) - counts), counts)
-        return np.arange(len(shifts), dtype=np.int64) + shifts
+        rows_of_pages: NDArray[np.int64] = np.arange(len(shifts), dtype=np.int64) + shifts
+        return rows_of_pages
