@@ -69,6 +69,7 @@ def blame(
     said, too. A verdict is verify's: the exit code is 0.
     """
     from kvaudit import api
+    from kvaudit.cli.carried_options import carried_options
     from kvaudit.cli.screen import progress, write_document
     from kvaudit.core.audit_options import AuditOptions
     from kvaudit.importers.tokenizer_file import read_tokenizer
@@ -79,9 +80,8 @@ def blame(
     with progress(quiet=quiet) as observer:
         dataset = api.open([dump], expect=tuple(expect or ()))
         report = api.blame(dataset, target, backend=backend, options=options, observer=observer)
-    call = ["kvaudit", "blame", report.path]
-    for path in expect or ():
-        call += ["--expect", path]
-    lines = blame_lines(report, call=shlex.join(call), words=words)
+    carried = carried_options(expect=expect, layer0=layer0, tokenizer=tokenizer)
+    call = shlex.join(["kvaudit", "blame", report.path, *carried])
+    lines = blame_lines(report, call=call, words=words)
     write_document(report.to_dict(), lines, form=format, color=color)
     return ExitCode.CLEAN

@@ -99,6 +99,7 @@ def verify(
 ) -> ExitCode:
     """Audit the files, write the report, and leave with its exit code; HELP is its help."""
     from kvaudit import api
+    from kvaudit.cli.carried_options import carried_options
     from kvaudit.cli.output import output_files, write_report
     from kvaudit.cli.screen import complain, progress
     from kvaudit.core.audit_options import AuditOptions, Layer0
@@ -130,7 +131,8 @@ def verify(
         report = replace(report, exit_code=int(ExitCode.CLEAN))
     for error in report.left_out:
         complain(str(error), hint=error.hint)
-    step = blame_step(report, expect=expect or ())
+    carried = carried_options(expect=expect, layer0=layer0, tokenizer=tokenizer)
+    step = blame_step(report, carried=carried)
     write_report(
         report, form=format, files=copies, color=color, quiet=quiet, words=words, step=step
     )

@@ -15,20 +15,19 @@ from kvaudit.core.snapshot import PoolKey
 _OF_TABLES = ("KV102", "KV104")
 
 
-def blame_step(report: Report, *, expect: Sequence[str] = ()) -> str:
+def blame_step(report: Report, *, carried: Sequence[str] = ()) -> str:
     """`kvaudit blame dumps/target.snapshot.arrow 873`; "" where no slot of a snapshot is wrong.
 
     The first slot of the first finding, which explains most, else that of the first row.
 
     Args:
         report: the report.
-        expect: the files that replaced the search for companions.
+        carried: options of the run that gave it, without which blame would not see the same.
     """
     for key, slot in _wrong_slots(report):
         for file in report.inputs:
             if file.kind == "snapshot" and _whole_key(file) == key.given():
-                asked = [part for path in expect for part in ("--expect", path)]
-                return shlex.join(["kvaudit", "blame", file.path, str(slot), *asked])
+                return shlex.join(["kvaudit", "blame", file.path, str(slot), *carried])
     return ""
 
 

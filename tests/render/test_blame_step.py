@@ -26,9 +26,9 @@ def test_the_first_slot_of_the_first_error_is_asked_for() -> None:
     assert blame_step(replace(REPORT, findings=(note, other, FLIP))).endswith(" 7")
 
 
-def test_the_files_that_were_given_are_given_again() -> None:
-    assert blame_step(REPORT, expect=("x.plan.arrow", "y")) == (
-        "kvaudit blame 'a dump/t.snapshot.arrow' 4103 --expect x.plan.arrow --expect y"
+def test_options_that_were_given_are_given_again() -> None:
+    assert blame_step(REPORT, carried=("--expect", "x y.plan.arrow")) == (
+        "kvaudit blame 'a dump/t.snapshot.arrow' 4103 --expect 'x y.plan.arrow'"
     )
 
 
