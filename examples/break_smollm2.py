@@ -42,7 +42,6 @@ LATE_STEP, LATE_SLOTS = 5, 4
 FAULT_STEP: Final = 12
 DUMP_STEP: Final = 16
 DUMPS: Final = Path("dumps/smollm2-broken")
-DTYPES: Final = {"bfloat16": torch.bfloat16, "float32": torch.float32}
 
 
 class Engine:
@@ -160,10 +159,9 @@ def main(args: Sequence[str]) -> None:
     logging.getLogger("ContinuousBatchingLogger").setLevel(logging.ERROR)
     parser = argparse.ArgumentParser(description="Break the KV cache of SmolLM2 while it serves.")
     parser.add_argument("--fault", choices=[*BY_NAME], help="one of them; all by default")
-    parser.add_argument("--dtype", choices=[*DTYPES], default="bfloat16", help="of the KV")
     parser.add_argument("--dumps", type=Path, default=DUMPS, help="folder of the dumps")
     options = parser.parse_args(args)
-    model, tokenizer = load_model(DTYPES[options.dtype]), load_tokenizer()
+    model, tokenizer = load_model(), load_tokenizer()
     prompts = prompts_of(tokenizer)
     folder = options.dumps
     sound = serve_and_break(model, prompts, fault=None, dump=folder / "sound")

@@ -77,9 +77,9 @@ def weights_folder() -> str:
     return spec.submodule_search_locations[0]
 
 
-def load_model(dtype: torch.dtype = torch.bfloat16) -> PreTrainedModel:
+def load_model() -> PreTrainedModel:
     return AutoModelForCausalLM.from_pretrained(
-        weights_folder(), gguf_file=GGUF_FILE, dtype=dtype, local_files_only=True
+        weights_folder(), gguf_file=GGUF_FILE, dtype=torch.bfloat16, local_files_only=True
     )
 
 

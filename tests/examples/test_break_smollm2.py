@@ -65,7 +65,7 @@ def test_the_script_prints_both_texts_and_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The dump stays, for the command that the report ends with."""
-    monkeypatch.setattr("examples.break_smollm2.load_model", lambda _: smollm2())
+    monkeypatch.setattr("examples.break_smollm2.load_model", smollm2)
     monkeypatch.setattr("examples.break_smollm2.load_tokenizer", smollm2_tokenizer)
     main(["--fault", "late-writer", "--dumps", str(tmp_path)])
     out = capsys.readouterr().out
