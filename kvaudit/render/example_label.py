@@ -13,12 +13,14 @@ def example_label(example: object, words: TokenWords | None) -> str:
     """`slot 7 should hold ' the', holds ' Paris' of request r12`, or the example's parts by name."""
     if isinstance(example, Mapping) and {"token", "holds"} <= example.keys():
         return _sentence(example, words)
+    if isinstance(example, Mapping) and {"token", "rotated_for"} <= example.keys():
+        return _rotation(example, words)
     return value_label(example, words)
 
 
 def range_label(stretch: object, words: TokenWords | None) -> str:
     """`slots 96-111 of request A should read ' the', read ' Paris' of request r12`, or its parts."""
-    if isinstance(stretch, Mapping) and {"tokens", "content_tokens"} <= stretch.keys():
+    if isinstance(stretch, Mapping) and "tokens" in stretch:
         return _reading(stretch, words)
     return value_label(stretch, words)
 
@@ -60,26 +62,39 @@ def _sentence(example: Mapping[str, Any], words: TokenWords | None) -> str:
     return sentence
 
 
+def _rotation(example: Mapping[str, Any], words: TokenWords | None) -> str:
+    """Which token one slot holds, and the position that it is rotated for."""
+    return (
+        f"slot {example.get('slot')} holds {token_label(example['token'], words)} of position "
+        f"{example.get('position')}, rotated for position {example['rotated_for']}"
+    )
+
+
 def _reading(stretch: Mapping[str, Any], words: TokenWords | None) -> str:
-    """What consecutive slots should read, and what they read instead."""
-    due, read = (tokens_label(stretch[name], words) for name in ("tokens", "content_tokens"))
-    due_place = _places(stretch, "request_id", "positions")
-    read_place = _places(stretch, "content_of", "content_positions")
-    slots = _span(stretch.get("slots"))
-    return f"slots {slots}{due_place} should read {due}, read {read}{read_place}"
+    """What consecutive slots should read, and what they read instead, as far as that is told."""
+    due = tokens_label(stretch["tokens"], words)
+    place = f"{_span('slot', stretch.get('slots'))}{_place(stretch, 'request_id', 'positions')}"
+    if "content_tokens" not in stretch:
+        return f"{place} should read {due}"
+    read = tokens_label(stretch["content_tokens"], words)
+    return f"{place} should read {due}, read {read}{_place(stretch, 'content_of', 'content_positions')}"
 
 
-def _places(stretch: Mapping[str, Any], owner: str, positions: str) -> str:
+def _place(stretch: Mapping[str, Any], owner: str, positions: str) -> str:
     """` of request A, positions 16-31`, as far as it is known."""
     name = stretch.get(owner)
     label = "" if name is None else f" of request {printable(str(name))}"
-    span = _span(stretch.get(positions))
-    return f"{label}, positions {span}" if span else label
+    span = _span("position", stretch.get(positions))
+    return f"{label}, {span}" if span else label
 
 
-def _span(ends: object) -> str:
-    """The first and the last of a list of both."""
-    return "-".join(map(str, ends)) if isinstance(ends, list | tuple) else ""
+def _span(noun: str, ends: object) -> str:
+    """`slots 96-98`, or `slot 96` where both ends of a list are one; "" of anything else."""
+    if not isinstance(ends, list | tuple) or not ends:
+        return ""
+    if ends[0] == ends[-1]:
+        return f"{noun} {ends[0]}"
+    return f"{noun}s {ends[0]}-{ends[-1]}"
 
 
 def _is_token(value: object) -> TypeGuard[int]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
+from kvaudit.render.labels import names_label
 from kvaudit.render.lines import aligned
 from kvaudit.render.printable import printable
 
@@ -21,6 +22,8 @@ def fact_list(facts: Mapping[str, Any]) -> list[Text]:
             rows += zip([name, *[""] * len(items)], items, strict=False)
         elif isinstance(value, list) and value and isinstance(value[0], Mapping):
             tables += [Text(), *_table(value)]
+        elif name == "columns" and isinstance(value, list):
+            rows.append((name, names_label(value) or "-"))
         else:
             rows.append((name, _word(value)))
     return [*aligned(rows, indent=0), *tables]

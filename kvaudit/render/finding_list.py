@@ -11,7 +11,7 @@ from rich.text import Text
 from kvaudit.core.finding import Finding
 from kvaudit.core.severity import Severity
 from kvaudit.render.example_label import example_label, nested_label, range_label
-from kvaudit.render.labels import count_label, listed, pool_label, ranges_label
+from kvaudit.render.labels import count_label, listed, names_label, pool_label, ranges_label
 from kvaudit.render.lines import aligned, heading, line
 from kvaudit.render.printable import printable
 from kvaudit.render.token_labels import TokenWords
@@ -22,6 +22,8 @@ MAX_EXAMPLES: Final = 3
 MAX_RANGES: Final = 8
 # Evidence that is shown an entry a line, under a word of its own.
 LISTED: Final = {"ranges": ("range", range_label), "examples": ("for example", example_label)}
+# Evidence that names KV columns, of which there may be one a layer and half.
+COLUMNS: Final = "columns"
 SEVERITY_STYLES: Final = {
     Severity.ERROR: "bold red",
     Severity.WARNING: "bold yellow",
@@ -81,7 +83,7 @@ def _slots(finding: Finding) -> str:
 def _evidence(evidence: Mapping[str, Any], words: TokenWords | None) -> Iterator[tuple[str, str]]:
     """A line for what is counted, and one for each of the first ranges and examples."""
     counted = [
-        f"{name} {nested_label(value)}"
+        f"{name} {names_label(value) if name == COLUMNS else nested_label(value)}"
         for name, value in evidence.items()
         if name not in ("num_slots", *LISTED)
     ]

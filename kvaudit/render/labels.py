@@ -57,6 +57,20 @@ def ranges_label(numbers: Iterable[int], *, most: int | None = None) -> str:
     return ",".join([*words, "..."] if len(runs) > len(words) else words)
 
 
+def names_label(names: Sequence[str]) -> str:
+    """Names of any columns, those of one stem folded: `kv.k.0-29 stamped.k.0-29 canary.k.tail`."""
+    numbers: dict[str, list[int]] = {}
+    for name in names:
+        stem, _, number = name.rpartition(".")
+        is_numbered = bool(stem) and number.isascii() and number.isdigit()
+        members = numbers.setdefault(stem if is_numbered else name, [])
+        members += [int(number)] if is_numbered else []
+    return " ".join(
+        printable(f"{stem}.{ranges_label(members)}" if members else stem)
+        for stem, members in numbers.items()
+    )
+
+
 def column_labels(columns: Sequence[str]) -> tuple[str, str]:
     """The layers of KV columns, and the columns: (`layers 0-29`, `kv.k.0-29 kv.v.0-29`)."""
     layers: dict[str, list[int]] = {}

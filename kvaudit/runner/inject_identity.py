@@ -17,6 +17,8 @@ from kvaudit.runner.inject_copy import PoolCopy
 # So many rows on other pages must hold what the damaged one held, for its token to be known by them.
 _MIN_ALIKE: Final = 4
 _SAME: Final = 0.05
+# Rows of two tokens that an audit surely tells apart: some of a vocabulary were never trained.
+_APART: Final = 0.3
 _NEEDS: Final = (
     "tokens, and layer-0 KV bytes of a float type that depend on the token alone, one of them in "
     "five places"
@@ -27,9 +29,12 @@ _NEEDS_POSITION: Final = f"{_NEEDS}, and kvaudit.rope"
 def content_not_of_token(copy: PoolCopy) -> Damage:
     """Let a slot hold the KV of another token, stamped as it is."""
     chain, idx = _place(copy, needs=_NEEDS)
-    others = np.flatnonzero((chain.tokens != chain.tokens[idx]) & (chain.tokens >= 0))
+    is_other = (chain.tokens != chain.tokens[idx]) & (chain.tokens >= 0)
+    others = np.flatnonzero(
+        is_other & (_distances(copy, chain.rows, int(chain.rows[idx])) > _APART)
+    )
     if not others.size:
-        raise copy.refusal("a request of two tokens")
+        raise copy.refusal("a request of two tokens whose layer-0 V is far apart")
     source = int(copy.rng.choice(others))
     rows = chain.rows[idx : idx + 1]
     copy_content(copy, chain.rows[source : source + 1], rows)
@@ -89,7 +94,12 @@ def _is_known(copy: PoolCopy, row: int, of_token: NDArray[np.int64]) -> bool:
     others = of_token[firsts][pages[firsts] != own_page]
     if len(others) < _MIN_ALIKE:
         return False
+    return bool((_distances(copy, others, row) < _SAME).all())
+
+
+def _distances(copy: PoolCopy, rows: NDArray[np.int64], row: int) -> NDArray[np.float32]:
+    """How far the V of some rows, shape [n], int64, is from that of one; shape [n], float32."""
     dtype = copy.snapshot.kv[LAYER0_V].dtype
-    held = decoded(copy.bytes_of(LAYER0_V, others), dtype)
+    held = decoded(copy.bytes_of(LAYER0_V, rows), dtype)
     own = decoded(copy.bytes_of(LAYER0_V, np.array([row])), dtype)
-    return bool((relative_distances(held, np.repeat(own, len(others), axis=0)) < _SAME).all())
+    return relative_distances(held, np.repeat(own, len(rows), axis=0))

@@ -50,7 +50,21 @@ def test_a_range_is_two_texts_with_their_places() -> None:
     )
     assert "should read tokens 262 314 262, read tokens 7042 314 9 of" in range_label(stretch, None)
     del stretch["content_tokens"]
-    assert range_label(stretch, None).startswith("request_id tale, slots 96 98, positions 16 18")
+    assert range_label(stretch, None) == (
+        "slots 96-98 of request tale, positions 16-18 should read tokens 262 314 262"
+    )
+    one = {"request_id": None, "slots": [96, 96], "positions": [16, 16], "tokens": [262]}
+    assert range_label(one, Vocabulary()) == "slot 96, position 16 should read ' the'"
+    assert range_label({"slots": [96, 98]}, None) == "slots 96 98"
+
+
+def test_a_row_of_another_position_is_a_sentence() -> None:
+    example = {"slot": 9, "request_id": "sky", "position": 19, "token": 262, "rotated_for": 21}
+    assert example_label(example, Vocabulary()) == (
+        "slot 9 holds ' the' of position 19, rotated for position 21"
+    )
+    del example["rotated_for"]
+    assert example_label(example, None) == "slot 9, request_id sky, position 19, token 262"
 
 
 def test_other_examples_are_their_parts_and_tokens_have_words_beside_them() -> None:

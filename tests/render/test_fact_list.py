@@ -17,6 +17,13 @@ def test_a_fact_takes_a_line_and_its_value_has_a_word_for_everything() -> None:
     ]
 
 
+def test_columns_of_many_layers_are_folded() -> None:
+    assert shown({"columns": ["kv.k.0", "kv.k.1", "canary.k.tail"]}) == [
+        "columns  kv.k.0-1 canary.k.tail"
+    ]
+    assert shown({"columns": []}) == ["columns  -"]
+
+
 def test_a_mapping_takes_a_line_an_item() -> None:
     assert shown({"key": {"pool": "FULL", "rank": 3}}) == ["key  pool FULL", "     rank 3"]
 

@@ -55,6 +55,12 @@ def test_examples_are_words_and_the_first_few_alone() -> None:
     assert sum(text.startswith("      for example") for text in shown(many)) == 3
 
 
+def test_columns_of_many_layers_are_folded() -> None:
+    columns = [f"kv.{half}.{layer}" for layer in range(30) for half in "kv"]
+    texts = shown(replace(ALIAS, evidence={"num_columns": 60, "columns": columns}))
+    assert "      evidence    num_columns 60, columns kv.k.0-29 kv.v.0-29" in texts
+
+
 def test_the_exact_count_of_slots_is_that_of_the_evidence() -> None:
     listed = replace(ALIAS, slots=tuple(range(0, 40, 2)), evidence={"num_slots": 5000})
     assert any("0,2,4,6,8,10,12,14,... (5,000 slots)" in text for text in shown(listed))

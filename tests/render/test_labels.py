@@ -9,6 +9,7 @@ from kvaudit.render.labels import (
     known_label,
     listed,
     named,
+    names_label,
     page_label,
     percent_label,
     place_label,
@@ -64,6 +65,12 @@ def test_columns_name_their_layers() -> None:
     assert column_labels(["kv.v.17"]) == ("layer 17", "kv.v.17")
     assert column_labels(["kv.k.0", "kv.k.1", "kv.v.1"]) == ("layers 0-1", "kv.k.0-1 kv.v.1")
     assert column_labels(["kv.side.scales"]) == ("no layer", "kv.side.scales")
+
+
+def test_names_of_one_stem_are_folded_whatever_they_are_of() -> None:
+    names = ["kv.k.0", "kv.v.0", "kv.k.1", "stamped.k.0", "canary.k.tail", "kv.k.side", "0", ""]
+    assert names_label(names) == "kv.k.0-1 kv.v.0 stamped.k.0 canary.k.tail kv.k.side 0 "
+    assert names_label([]) == ""
 
 
 def test_a_pool_is_named_by_the_parts_of_its_key_that_are_given() -> None:

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kvaudit.core.dataset import AuditedPool
 from kvaudit.errors import ConfigError
+from kvaudit.formats.dataset import open_dataset
 from kvaudit.runner.inject import inject
 from tests.helpers.injecting import copy_of, named, stamped_world
 from tests.helpers.layer0_worlds import K, Layer0World, V, chatty_world, fixture_f
 
+CLEAN = Path(__file__).parents[2] / "examples" / "smollm2-clean"
 TOKEN, POSITION = "content-not-of-token", "content-not-of-position"
 
 
@@ -25,6 +29,15 @@ def test_it_goes_where_the_dump_tells_it_by_itself(fault: str, rule: str) -> Non
         assert finding.rule == rule
         assert finding.slots == list(injection.damage.slots)
         assert finding.request_ids == list(injection.damage.request_ids)
+
+
+def test_two_tokens_of_one_content_are_no_fault() -> None:
+    """The source of seed 0 was of a token that was never trained: its V is nearly the other's."""
+    [pool] = open_dataset([str(CLEAN)]).pools
+    for seed in range(3):
+        injection = inject(pool, TOKEN, seed=seed)
+        [finding] = named(injection.pool)
+        assert (finding.rule, finding.slots) == ("KV210", list(injection.damage.slots))
 
 
 def test_a_position_changes_k_of_layer_0_alone() -> None:
