@@ -83,6 +83,7 @@ def blame(
         sources=expectations.sources,
         findings=whole.findings,
         failed=alone.violations,
+        identity=whole.identity,
     )
     report = case.report(choice=choice, self_check=passed, skip_bytes=options.skip_bytes)
     return replace(

@@ -23,6 +23,7 @@ from kvaudit.core.claims import claims_of
 from kvaudit.core.dataset import AuditedPool
 from kvaudit.core.entries import EntrySource
 from kvaudit.core.finding import Finding
+from kvaudit.core.identity import IdentityResult
 from kvaudit.core.report import BackendChoice, Timing
 from kvaudit.core.slot_facts import ContentCopy, SlotRecord
 from kvaudit.core.slot_readers import SlotClaim
@@ -52,6 +53,7 @@ class SlotCase:
         sources: everything that names entries.
         findings: what the audit of the pool found.
         failed: the failed rows of the slot.
+        identity: what that audit made of layer 0.
     """
 
     pool: AuditedPool
@@ -60,6 +62,7 @@ class SlotCase:
     sources: Sequence[EntrySource]
     findings: Sequence[Finding]
     failed: Sequence[Violation]
+    identity: IdentityResult
 
     def report(self, *, choice: BackendChoice, self_check: str, skip_bytes: bool) -> BlameReport:
         """All of it, but for the files and the time."""
@@ -95,6 +98,7 @@ class SlotCase:
                 claims=self._claims,
                 records=self._slot_records,
                 columns=self._columns.digests,
+                identity=self.identity,
             ).sentences(searched=copies.searched, skip_bytes=skip_bytes),
             backend=choice,
             self_check=self_check,

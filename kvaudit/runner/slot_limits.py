@@ -10,6 +10,7 @@ import numpy as np
 
 from kvaudit.constants import NO_STEP, RealKvHashMode
 from kvaudit.core.dataset import AuditedPool
+from kvaudit.core.identity import IdentityResult
 from kvaudit.core.slot_facts import ColumnDigests, SlotRecord
 from kvaudit.core.slot_readers import SlotClaim
 from kvaudit.core.snapshot import DigestGrain, DumpMoment
@@ -28,6 +29,7 @@ class SlotLimits:
         claims: the claims on it.
         records: its records.
         columns: its KV columns.
+        identity: what an audit of the pool made of its layer 0.
     """
 
     pool: AuditedPool
@@ -35,6 +37,7 @@ class SlotLimits:
     claims: Sequence[SlotClaim]
     records: Sequence[SlotRecord]
     columns: Sequence[ColumnDigests]
+    identity: IdentityResult
 
     def sentences(self, *, searched: Sequence[str], skip_bytes: bool) -> list[str]:
         """All that must be known of the facts beside it.
@@ -43,7 +46,13 @@ class SlotLimits:
             searched: KV columns whose content was searched for in every slot.
             skip_bytes: whether the findings are those of an audit without bytes.
         """
-        found = [*self._of_claims(), *self._of_records(), *self._of_columns(), *self._of_moment()]
+        found = [
+            *self._of_claims(),
+            *self._of_records(),
+            *self._of_columns(),
+            *self._of_layer0(),
+            *self._of_moment(),
+        ]
         held = [column for column in self.columns if column.held is not None]
         if len(searched) < len(held):
             found.append(
@@ -100,6 +109,16 @@ class SlotLimits:
         if self.pool.snapshot.digest_grain is DigestGrain.PAGE:
             page = self.slot // self.pool.snapshot.page_size
             yield f"digests are of pages: what differs is somewhere in page {page}"
+
+    def _of_layer0(self) -> Iterator[str]:
+        """Said where layer 0 tells of other slots of the pool: of this one it could tell as well."""
+        row = self.pool.snapshot.rows_of(np.array([self.slot], dtype=np.int64))
+        is_open = self.identity.checked and not np.isin(row, self.identity.judged_rows).any()
+        if is_open and any(not claim.not_judged for claim in self.claims):
+            yield (
+                "layer 0 does not tell whether this is its token's KV: neither the other slots of "
+                "the token do, nor a table"
+            )
 
     def _lacking_sources(self) -> list[str]:
         """The columns that a combined hash covers and the file has not what it needs of."""

@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 
 from kvaudit.constants import RealKvHashMode
+from kvaudit.core.audit_options import Layer0
+from kvaudit.core.dataset import Dataset
 from kvaudit.core.kv_column import ArrayColumn
 from kvaudit.core.snapshot import DigestGrain, DumpMoment
 from kvaudit.runner import content_copies
 from tests.helpers import corruptions
 from tests.helpers.blaming import alone, blamed, by_plan
+from tests.helpers.layer0_worlds import chatty_world
 from tests.helpers.stamped_pools import F_STAMPS
 from tests.helpers.worlds import fixture_f
 
@@ -119,3 +122,23 @@ def test_columns_that_were_not_searched_are_counted(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(content_copies.ContentCopies, "searched", ("kv.k.0",))
     [said] = blamed(fixture_f(stamps=F_STAMPS), 7).not_compared
     assert said.startswith("content was searched for in 1 of 4 columns")
+
+
+def test_a_slot_whose_token_layer_0_does_not_tell_of_says_so_and_no_other() -> None:
+    world = chatty_world()
+    words = [request.tokens for request in world.requests]
+    request = world.requests[4]
+    rare, common = (
+        next(p for p in range(16, 60) if fits(sum(w.count(request.tokens[p]) for w in words)))
+        for fits in (lambda count: count == 1, lambda count: count > 9)
+    )
+    pools = Dataset(pools=[world.pool()])
+    fault = "layer 0 does not tell whether this is its token's KV"
+
+    def is_said(position: int, **options: object) -> bool:
+        said = blamed(pools, request.slots[position], **options).not_compared
+        return any(sentence.startswith(fault) for sentence in said)
+
+    assert is_said(rare)
+    assert not is_said(common)
+    assert not is_said(rare, layer0=Layer0.OFF)
