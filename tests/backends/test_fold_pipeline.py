@@ -45,11 +45,16 @@ def checksums(rows: np.ndarray) -> np.ndarray:
 
 def kernels(buffer: Buffer, work: Work) -> None:
     """Hash chunks and rows as the device would, of the bytes that arrived there."""
-    buffer.stream.synchronize()
-    buffer.hashes(work).copy_to_device(checksums(buffer.rows(work).copy_to_host()))
+    stream = buffer.stream
+    stream.synchronize()
+    hashes = checksums(buffer.rows(work).copy_to_host())
+    # On the buffer's stream: its results are copied there, and no other stream is waited for.
+    buffer.hashes(work).copy_to_device(hashes, stream=stream)
     if work.num_chunks:
         content = buffer.words.copy_to_host().view(np.uint8)
-        buffer.digests(work).copy_to_device(digests_of(content, work.num_chunks))
+        digests = digests_of(content, work.num_chunks)
+        buffer.digests(work).copy_to_device(digests, stream=stream)
+    stream.synchronize()
 
 
 def digests_of(content: np.ndarray, num_chunks: int) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from kvaudit.backends.recorded_work import recorded, side_stream
+from kvaudit.kernels.array_forms import KernelArray
 from kvaudit.kernels.cuda_module import SIMULATED, cuda
 
 pytestmark = [
@@ -37,13 +38,20 @@ def test_what_was_recorded_is_done_again_with_what_its_memory_holds_by_then() ->
         assert returned.tolist() == [value] * 8
 
 
+def arrived(values: np.ndarray) -> KernelArray:
+    """A copy on the device that is there: a side stream does not wait for the default one."""
+    on_device = cuda.to_device(values)
+    cuda.synchronize()
+    return on_device
+
+
 needs_graphs = pytest.mark.skipif(SIMULATED, reason="the simulator has no graphs")
 
 
 @needs_graphs
 def test_recording_does_nothing_yet_and_keeps_nothing_of_the_call() -> None:
     stream, host = side_stream(), cuda.pinned_array(8, dtype=np.uint64)
-    on_device = cuda.to_device(np.arange(8, dtype=np.uint64))
+    on_device = arrived(np.arange(8, dtype=np.uint64))
 
     class Call:
         def __call__(self) -> None:
@@ -72,7 +80,7 @@ def test_work_that_cannot_be_recorded_is_enqueued_as_it_is_and_the_stream_goes_o
 def test_frees_and_the_default_stream_do_not_end_a_recording() -> None:
     """Whatever else the process does meanwhile, and whatever Python collects."""
     stream, returned = side_stream(), cuda.pinned_array(8, dtype=np.uint64)
-    on_device = cuda.to_device(np.arange(8, dtype=np.uint64))
+    on_device = arrived(np.arange(8, dtype=np.uint64))
     older = recorded(lambda: on_device.copy_to_host(returned, stream=stream), stream)
     owned = [older, cuda.stream(), cuda.event(), cuda.pinned_array(8), side_stream()]
     owned.append(cuda.to_device(np.zeros(1 << 20)))
