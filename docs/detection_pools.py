@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -17,7 +16,7 @@ from kvaudit.core.plan import PlanDump, PlannedLaunch, VerifyPlan
 from kvaudit.core.sequences import Sequences, SequenceState
 from kvaudit.core.snapshot import AllocState, PoolKey, Snapshot
 from kvaudit.runner.expectations import expectations_of
-from kvaudit.runner.stamp import stamp
+from kvaudit.runner.stamp import computed, stamp
 
 _NUM_REQUESTS: Final = 4
 _ROW_BYTES: Final = 64
@@ -92,20 +91,11 @@ def base_pool(
     )
     combined = layout.columns[:1] if is_combined else ()
     pool = AuditedPool(snapshot=bare, sequences=(sequences,))
-    stamped = stamp(pool, backend=backend, combined=combined)
     snapshot = replace(
-        stamped,
-        canary=_read(stamped.canary),
-        stamped=_read(stamped.stamped),
+        computed(stamp(pool, backend=backend, combined=combined)),
         evidence=_tables(sequences, num_slots, layout) if has_tables else {},
     )
     return replace(pool, snapshot=snapshot)
-
-
-def _read(columns: Mapping[str, RowColumn]) -> dict[str, RowColumn]:
-    return {
-        key: ArrayColumn(name=column.name, values=column.read()) for key, column in columns.items()
-    }
 
 
 def _sequences(layout: Layout, rng: np.random.Generator) -> tuple[Sequences, int]:

@@ -18,7 +18,7 @@ from kvaudit.core.plan import PlanDump, PlannedLaunch, VerifyPlan
 from kvaudit.core.rope import Rope, plain_frequencies
 from kvaudit.core.sequences import Sequences, SequenceState
 from kvaudit.core.snapshot import AllocState, Snapshot
-from kvaudit.runner.stamp import stamp
+from kvaudit.runner.stamp import computed, stamp
 
 _NUM_REQUESTS: Final = 4
 _LENGTH: Final = 24
@@ -79,9 +79,7 @@ def _stamped(
         },
     )
     pool = AuditedPool(snapshot=bare, sequences=(sequences,))
-    stamped = stamp(pool, backend=backend, combined=_LAYERS[:1])
-    # What a stamp computes is read once, and not for every audit anew.
-    return replace(stamped, canary=_read(stamped.canary), stamped=_read(stamped.stamped))
+    return computed(stamp(pool, backend=backend, combined=_LAYERS[:1]))
 
 
 def _of_tokens(backend: Backend, sequences: Sequences, *, rng: np.random.Generator) -> AuditedPool:
@@ -100,12 +98,6 @@ def _of_tokens(backend: Backend, sequences: Sequences, *, rng: np.random.Generat
     snapshot = _stamped(backend, words, columns=_LAYERS, data=data)
     snapshot = replace(snapshot, metadata={"rope": rope.to_json()})
     return AuditedPool(snapshot=snapshot, sequences=(words,))
-
-
-def _read(columns: Mapping[str, RowColumn]) -> dict[str, RowColumn]:
-    return {
-        key: ArrayColumn(name=column.name, values=column.read()) for key, column in columns.items()
-    }
 
 
 def _sequences(rng: np.random.Generator) -> Sequences:

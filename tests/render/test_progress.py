@@ -89,5 +89,7 @@ def test_a_rate_has_few_digits(rate: float, label: str) -> None:
 
 
 def test_an_advance_before_any_stage_is_ignored() -> None:
-    with ProgressDisplay(io.StringIO()) as display:
+    stream = io.StringIO()
+    with ProgressDisplay(stream) as display:
         display.advance(1)
+    assert not stream.getvalue()

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from kvaudit.backends.availability import choose
 from kvaudit.constants import RealKvHashMode
 from kvaudit.core.dataset import AuditedPool, Dataset
-from kvaudit.core.kv_column import ArrayColumn, ArrayKvColumn
+from kvaudit.core.kv_column import ArrayKvColumn
 from kvaudit.core.report import Verdict
 from kvaudit.core.snapshot import Snapshot
 from kvaudit.errors import ConfigError, SnapshotInconsistent
-from kvaudit.runner.stamp import stamp
+from kvaudit.runner.stamp import computed, stamp
 from tests.helpers.worlds import World, build, fixture_f
 
 EVERY = ("kv.k.0", "kv.v.0", "kv.k.1", "kv.v.1")
@@ -51,12 +49,7 @@ def test_the_records_are_those_an_engine_would_have_written(stamped) -> None:
 def test_a_stamped_pool_reads_clean_and_a_later_flip_does_not(stamped, run) -> None:
     world = fixture_f()
     pool = _pool(world)
-    lazy = stamped(pool)
-    frozen = {
-        name: ArrayColumn(name=column.name, values=column.read())
-        for name, column in lazy.stamped.items()
-    }
-    snapshot = replace(lazy, stamped=frozen)
+    snapshot = computed(stamped(pool))
     dataset = Dataset(pools=[AuditedPool(snapshot=snapshot, sequences=pool.sequences)])
     assert run(dataset).verdict is Verdict.CLEAN
     column = snapshot.kv["kv.v.1"]
