@@ -1,8 +1,8 @@
 """`plan` on a CUDA device: count and scan in one block, then the entries, then the seeds.
 
 Three launches and no memory of its own: until the last one, `write_seed_slot_indices` holds where
-each row's verify entries begin. There all threads of a block search for the rows of its next entries
-together, a load each a step, and each entry for its row among them. An entry reads 8 scattered bytes of the table (28 with map and
+each row's verify entries begin. A block finds the rows of its next entries by binary search there,
+and each entry its row among them. An entry reads 8 scattered bytes of the table (28 with map and
 tokens) and writes 32.
 """
 
@@ -28,15 +28,11 @@ _NO_SEED = np.int64(constants.NO_SEED)
 _NO_EXPECTED_TOKEN = np.int64(constants.NO_EXPECTED_TOKEN)
 _OUT_OF_TABLE_SLOT = np.int64(constants.OUT_OF_TABLE_SLOT)
 _PADDING_REQUEST = constants.PADDING_REQUEST
-_FIRST_ROW = np.int64(0)
 # Valid tokens of every row where none are given: fewer than any index.
 _NO_TOKENS = np.int64(-1)
 # Entries that share a search for their rows: several a thread, so that the search costs little.
 _ENTRIES_PER_THREAD = 2 if SIMULATED else 8
 _TILE_ENTRIES = _ENTRIES_PER_THREAD * BLOCK_THREADS
-# Of them, those whose reads a thread has under way at once.
-_ENTRIES_AHEAD = 2 if SIMULATED else 4
-_AHEAD_STRIDE = _ENTRIES_AHEAD * BLOCK_THREADS
 # The rows of a tile's first and of its last entry.
 _TILE_ROWS = 2
 
@@ -62,36 +58,6 @@ def _row_of_entry(row_starts, first_row, end_row, entry_idx):
         else:
             high = middle
     return low
-
-
-@device_function
-def _tell_pivot(row_starts, first_row, end_row, step, entry_idx, thread_idx, tile_rows, border):
-    """Tell the last of the block's pivots, a step apart from first_row on, that begins in time.
-
-    The row of the entry is one of the step's rows from there on.
-    """
-    pivot = first_row + thread_idx * step
-    if pivot < end_row and row_starts[np.uint64(pivot)] <= entry_idx:
-        next_pivot = pivot + step
-        if next_pivot >= end_row or row_starts[np.uint64(next_pivot)] > entry_idx:
-            tile_rows[border] = pivot
-
-
-@device_function
-def _rows_of_tile(row_starts, num_rows, first_entry, last_entry, thread_idx, tile_rows):
-    """The rows of the first and of the last of some entries, by all threads of the block."""
-    first_row = last_row = _FIRST_ROW
-    length = np.int64(num_rows)
-    while length > 1:
-        step = (length + BLOCK_THREADS - 1) // BLOCK_THREADS
-        end_row = min(first_row + length, num_rows)
-        _tell_pivot(row_starts, first_row, end_row, step, first_entry, thread_idx, tile_rows, 0)
-        end_row = min(last_row + length, num_rows)
-        _tell_pivot(row_starts, last_row, end_row, step, last_entry - 1, thread_idx, tile_rows, 1)
-        cuda.syncthreads()
-        first_row, last_row, length = tile_rows[0], tile_rows[1], step
-        cuda.syncthreads()
-    return first_row, last_row
 
 
 @device_function
@@ -163,18 +129,18 @@ def _plan_fill_kernel(
 ):
     thread_idx = cuda.threadIdx.x
     tile_rows = cuda.shared.array(_TILE_ROWS, types.int64)
-    slots = cuda.local.array(_ENTRIES_AHEAD, types.int64)
-    prev_slots = cuda.local.array(_ENTRIES_AHEAD, types.int64)
-    tokens = cuda.local.array(_ENTRIES_AHEAD, types.int64)
-    positions = cuda.local.array(_ENTRIES_AHEAD, types.int64)
     num_entries = verify_num_valid[0] if enable[0] != 0 else 0
     first_tile_entry = np.int64(cuda.blockIdx.x) * _TILE_ENTRIES
     # Every thread of a block makes every trip: they wait for each other.
     for first_entry in range(first_tile_entry, num_entries, cuda.gridDim.x * _TILE_ENTRIES):
+        if thread_idx < _TILE_ROWS:
+            border = first_entry if thread_idx == 0 else first_entry + _TILE_ENTRIES - 1
+            tile_rows[thread_idx] = _row_of_entry(
+                verify_starts, 0, req_pool_indices.shape[0], min(border, num_entries - 1)
+            )
+        cuda.syncthreads()
+        first_row, last_row = tile_rows[0], tile_rows[1]
         last_entry = min(first_entry + _TILE_ENTRIES, num_entries)
-        first_row, last_row = _rows_of_tile(
-            verify_starts, req_pool_indices.shape[0], first_entry, last_entry, thread_idx, tile_rows
-        )
         # A tile of one row, as most are of long ones, looks at it once.
         req_pool_idx, to_position, valid_len = _row_facts(
             first_row,
@@ -184,38 +150,32 @@ def _plan_fill_kernel(
             verify_starts,
             swa_window_size,
         )
-        # What several entries read is on its way before the first of them is written.
-        for first_ahead in range(first_entry + thread_idx, last_entry, _AHEAD_STRIDE):
-            for ahead in range(_ENTRIES_AHEAD):
-                entry_idx = first_ahead + ahead * BLOCK_THREADS
-                if entry_idx < last_entry:
-                    if last_row > first_row:
-                        req_pool_idx, to_position, valid_len = _row_facts(
-                            _row_of_entry(verify_starts, first_row, last_row + 1, entry_idx),
-                            req_pool_indices,
-                            prefix_lens,
-                            req_to_verify_expected_tokens_valid_lens,
-                            verify_starts,
-                            swa_window_size,
-                        )
-                    positions[ahead] = entry_idx + to_position
-                    slots[ahead], prev_slots[ahead], tokens[ahead] = _verify_entry(
-                        req_pool_idx,
-                        entry_idx + to_position,
-                        valid_len,
-                        req_to_token,
-                        full_to_swa_index_mapping,
-                        req_to_verify_expected_tokens,
-                        kv_token_id_vs_position_offset,
-                    )
-            for ahead in range(_ENTRIES_AHEAD):
-                entry_idx = first_ahead + ahead * BLOCK_THREADS
-                if entry_idx < last_entry:
-                    at = np.uint64(entry_idx)
-                    verify_slot_indices[at] = slots[ahead]
-                    verify_prev_slot_indices[at] = prev_slots[ahead]
-                    verify_expected_tokens[at] = np.uint64(tokens[ahead])
-                    verify_expected_positions[at] = np.uint64(positions[ahead])
+        for entry_idx in range(first_entry + thread_idx, last_entry, BLOCK_THREADS):
+            if last_row > first_row:
+                req_pool_idx, to_position, valid_len = _row_facts(
+                    _row_of_entry(verify_starts, first_row, last_row + 1, entry_idx),
+                    req_pool_indices,
+                    prefix_lens,
+                    req_to_verify_expected_tokens_valid_lens,
+                    verify_starts,
+                    swa_window_size,
+                )
+            position = entry_idx + to_position
+            slot_idx, prev_slot_idx, expected_token = _verify_entry(
+                req_pool_idx,
+                position,
+                valid_len,
+                req_to_token,
+                full_to_swa_index_mapping,
+                req_to_verify_expected_tokens,
+                kv_token_id_vs_position_offset,
+            )
+            at = np.uint64(entry_idx)
+            verify_slot_indices[at] = slot_idx
+            verify_prev_slot_indices[at] = prev_slot_idx
+            verify_expected_tokens[at] = np.uint64(expected_token)
+            verify_expected_positions[at] = np.uint64(position)
+        cuda.syncthreads()
 
 
 @kernel
