@@ -17,9 +17,11 @@ Enqueue: TypeAlias = Callable[[], None]
 
 
 def side_stream() -> Stream:
-    """A stream that has nothing to do with the default one.
+    """A stream that has nothing to do with the default one, and is not ordered after it either.
 
     While work of another kind of stream is recorded, whoever uses the default one fails: torch does.
+    What work on this one reads is copied on it, or is there before: a copy of pageable memory on the
+    default one may return earlier.
     """
     if SIMULATED:
         return cuda.stream()
