@@ -101,7 +101,8 @@ def compare(
         SelfCheckFailed: the backend missed a planted bad entry: nothing of the run can be trusted.
     """
     from kvaudit.backends.availability import choose
-    from kvaudit.core.comparison import ComparedContent, CompareOptions
+    from kvaudit.core.comparison import CompareOptions
+    from kvaudit.core.comparison_choices import ComparedContent
     from kvaudit.core.job_size import kv_bytes_of
     from kvaudit.runner.compare import compare as run_compare
 

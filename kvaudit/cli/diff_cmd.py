@@ -34,7 +34,7 @@ from kvaudit.cli.options import (
     layers,
     rules,
 )
-from kvaudit.core.comparison import LETTERS, ComparedContent, CompareOptions, MatchBy
+from kvaudit.core.comparison_choices import LETTERS, ComparedContent, MatchBy
 from kvaudit.core.severity import Severity
 from kvaudit.errors import ConfigError
 
@@ -129,6 +129,7 @@ def diff(
     from kvaudit.cli.output import output_files, write_report
     from kvaudit.cli.screen import complain, progress
     from kvaudit.core.audit_options import AuditOptions
+    from kvaudit.core.comparison import CompareOptions
 
     options = CompareOptions(
         match=match,

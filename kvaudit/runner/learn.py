@@ -19,11 +19,11 @@ from kvaudit.core.observer import RunObserver
 from kvaudit.core.rope import Rope
 from kvaudit.errors import SnapshotInconsistent, ValuesInvalid
 from kvaudit.runner.expectations import expectations_of
-from kvaudit.runner.identity_claims import TokenRows, token_rows
-from kvaudit.runner.identity_pass import LAYER0_K, LAYER0_V
-from kvaudit.runner.layer0_rows import Layer0Rows, distance_launcher, why_no_numbers
-from kvaudit.runner.position_judge import judged_positions
-from kvaudit.runner.token_election import TokenElection, elected
+from kvaudit.runner.identity.claims import TokenRows, token_rows
+from kvaudit.runner.identity.identity_pass import LAYER0_K, LAYER0_V
+from kvaudit.runner.identity.layer0_rows import Layer0Rows, distance_launcher, why_no_numbers
+from kvaudit.runner.identity.position_judge import judged_positions
+from kvaudit.runner.identity.token_election import TokenElection, elected
 
 
 def learnt_table(

@@ -34,8 +34,8 @@ from kvaudit.runner.bytes_pass import BytesPass, BytesResult
 from kvaudit.runner.chain_recovery import ChainRecovery, RecoveredChains, stamped_rows
 from kvaudit.runner.column_rows import column_violations
 from kvaudit.runner.expectations import Expectations, expectations_of, scope_of
-from kvaudit.runner.identity_pass import IdentityPass
-from kvaudit.runner.layer0_rows import distance_launcher
+from kvaudit.runner.identity.identity_pass import IdentityPass
+from kvaudit.runner.identity.layer0_rows import distance_launcher
 from kvaudit.runner.planned_rows import PlannedRows, planned_rows
 from kvaudit.runner.records_pass import RecordsPass, RecordsResult
 from kvaudit.runner.row_space import RowSpace

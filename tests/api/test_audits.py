@@ -9,7 +9,8 @@ import pytest
 from kvaudit import api
 from kvaudit.core.audit_options import AuditOptions
 from kvaudit.core.blame_report import Relation
-from kvaudit.core.comparison import ComparedContent, CompareOptions
+from kvaudit.core.comparison import CompareOptions
+from kvaudit.core.comparison_choices import ComparedContent
 from kvaudit.core.coverage import Family
 from kvaudit.core.report import Verdict
 from kvaudit.errors import BackendNotInstalled, ConfigError, FileCorrupt, NoDevice

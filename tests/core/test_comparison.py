@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kvaudit.core.comparison import CompareOptions, MatchBy
+from kvaudit.core.comparison import CompareOptions
+from kvaudit.core.comparison_choices import MatchBy
 from tests.helpers.comparing import LEG
 
 

@@ -9,20 +9,15 @@ import numpy as np
 from kvaudit.backends.availability import choose
 from kvaudit.constants import RealKvHashMode
 from kvaudit.core.audit_options import AuditOptions
-from kvaudit.core.comparison import (
-    ComparedContent,
-    ComparedLeg,
-    CompareOptions,
-    LegKind,
-    MatchBy,
-)
+from kvaudit.core.comparison import ComparedLeg, CompareOptions, LegKind
+from kvaudit.core.comparison_choices import ComparedContent, MatchBy
 from kvaudit.core.dataset import AuditedPool, Dataset
 from kvaudit.core.finding import Finding
 from kvaudit.core.observer import SilentObserver
 from kvaudit.core.report import Report
 from kvaudit.core.snapshot import PoolKey, Snapshot
 from kvaudit.runner.compare import compare
-from kvaudit.runner.compare_side import Side
+from kvaudit.runner.compare.side import Side
 from tests.helpers.stamped_pools import F_STAMPS
 from tests.helpers.worlds import World, build
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from kvaudit.runner.inject_content import move_rows
+from kvaudit.runner.inject.content import move_rows
 from tests.helpers.worlds import HEAD_HASH, World, content, link
 
 Corruption = Callable[[World], None]

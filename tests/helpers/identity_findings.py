@@ -9,7 +9,7 @@ from kvaudit.core.finding import Finding
 from kvaudit.diagnosis.held_homes import HeldHomes
 from kvaudit.kernels.distance.numba_cpu import launch_distance
 from kvaudit.runner.expectations import expectations_of
-from kvaudit.runner.identity_pass import IdentityPass
+from kvaudit.runner.identity.identity_pass import IdentityPass
 from tests.helpers.diagnosing import report_of
 from tests.helpers.layer0_worlds import Layer0World
 

@@ -11,7 +11,7 @@ from kvaudit.constants import RealKvHashMode
 from kvaudit.core.dataset import AuditedPool, Dataset
 from kvaudit.core.finding import Finding
 from kvaudit.core.sequences import SequenceState
-from kvaudit.runner.inject_copy import Aim, PoolCopy
+from kvaudit.runner.inject.copy import Aim, PoolCopy
 from tests.helpers.diagnosing import report_of
 from tests.helpers.layer0_worlds import chatty_world
 from tests.helpers.stamped_pools import F_STAMPS

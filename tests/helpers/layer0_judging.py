@@ -7,12 +7,12 @@ from kvaudit.core.evidence import PoolEvidence
 from kvaudit.core.layer0_table import Layer0Table
 from kvaudit.kernels.distance.numba_cpu import launch_distance
 from kvaudit.runner.expectations import expectations_of
-from kvaudit.runner.identity_claims import TokenRows, token_rows
-from kvaudit.runner.layer0_rows import Layer0Rows
-from kvaudit.runner.pool_table import PoolTable
-from kvaudit.runner.table_fit import fitted_table
-from kvaudit.runner.token_election import TokenElection, elected
-from kvaudit.runner.token_judge import TokenVerdicts, judged_tokens
+from kvaudit.runner.identity.claims import TokenRows, token_rows
+from kvaudit.runner.identity.layer0_rows import Layer0Rows
+from kvaudit.runner.identity.pool_table import PoolTable
+from kvaudit.runner.identity.table_fit import fitted_table
+from kvaudit.runner.identity.token_election import TokenElection, elected
+from kvaudit.runner.identity.token_judge import TokenVerdicts, judged_tokens
 from tests.helpers.layer0_worlds import Layer0World, V
 
 
