@@ -21,7 +21,9 @@ def test_a_set_holds_the_launchers_of_its_implementation_by_their_own_names(
 ) -> None:
     launchers = [getattr(kernel_set(implementation), name) for name in NAMES]
     assert [launcher.__name__ for launcher in launchers] == NAMES
-    assert {launcher.__module__.split(".")[-1] for launcher in launchers} == {implementation}
+    modules = [launcher.__module__.split(".")[-1] for launcher in launchers]
+    # An implementation of several modules has its name in front of each.
+    assert [name for name in modules if not name.startswith(implementation)] == []
 
 
 @pytest.mark.parametrize("implementation", COMPILED)

@@ -72,7 +72,7 @@ def test_another_format_version_is_refused(tmp_path, version):
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("kind", [None, "table", "Snapshot", ""])
+@pytest.mark.parametrize("kind", [None, "ledger", "Snapshot", ""])
 def test_a_file_of_no_kind_or_an_unknown_one_is_refused(tmp_path, kind):
     path = write_by_hand(tmp_path / "a.arrow", kind, snapshot_columns())
     with pytest.raises(SchemaMismatch) as caught:
