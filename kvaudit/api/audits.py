@@ -9,10 +9,11 @@ from kvaudit.core.audit_options import AuditOptions
 from kvaudit.core.observer import RunObserver, SilentObserver
 
 if TYPE_CHECKING:
+    from kvaudit.core.backend import Backend
     from kvaudit.core.blame_report import BlameReport
     from kvaudit.core.comparison import CompareOptions
     from kvaudit.core.dataset import Dataset
-    from kvaudit.core.report import Report
+    from kvaudit.core.report import BackendChoice, Report
     from kvaudit.formats.dataset import StrPath
 
 
@@ -56,16 +57,10 @@ def audit(
         ConfigError: the options name a request, a layer or a rule that does not exist.
         SelfCheckFailed: the backend missed a planted bad entry: nothing of the run can be trusted.
     """
-    from kvaudit.backends.availability import choose
-    from kvaudit.core.job_size import kv_bytes_of, num_entries_of
     from kvaudit.runner.audit import audit as run_audit
 
     options = AuditOptions() if options is None else options
-    chosen, choice = choose(
-        backend,
-        kv_bytes=0 if options.skip_bytes else kv_bytes_of(dataset.pools),
-        num_entries=num_entries_of(dataset.pools),
-    )
+    chosen, choice = _chosen(backend, dataset, options)
     return run_audit(
         dataset,
         backend=chosen,
@@ -145,16 +140,10 @@ def blame(
         BackendError: a demanded backend cannot run, or failed while it ran.
         SelfCheckFailed: the backend missed a planted bad entry: nothing of the run can be trusted.
     """
-    from kvaudit.backends.availability import choose
-    from kvaudit.core.job_size import kv_bytes_of, num_entries_of
     from kvaudit.runner.blame import blame as run_blame
 
     options = AuditOptions() if options is None else options
-    chosen, choice = choose(
-        backend,
-        kv_bytes=0 if options.skip_bytes else kv_bytes_of(dataset.pools),
-        num_entries=num_entries_of(dataset.pools),
-    )
+    chosen, choice = _chosen(backend, dataset, options)
     return run_blame(
         dataset,
         target,
@@ -162,4 +151,16 @@ def blame(
         choice=choice,
         options=options,
         observer=SilentObserver() if observer is None else observer,
+    )
+
+
+def _chosen(backend: str, dataset: Dataset, options: AuditOptions) -> tuple[Backend, BackendChoice]:
+    """The backend for an audit of a dataset, and why it."""
+    from kvaudit.backends.availability import choose
+    from kvaudit.core.job_size import kv_bytes_of, num_entries_of
+
+    return choose(
+        backend,
+        kv_bytes=0 if options.skip_bytes else kv_bytes_of(dataset.pools),
+        num_entries=num_entries_of(dataset.pools),
     )

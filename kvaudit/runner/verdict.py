@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -88,26 +88,38 @@ def _without_expectations(results: Sequence[PoolResult]) -> list[str]:
     ]
 
 
+def required_families(
+    coverage: Coverage, options: AuditOptions
+) -> Iterator[tuple[Family, FamilyCoverage | None]]:
+    """What is demanded of a run, with its coverage: None where nothing of it is planned."""
+    for family in Family:
+        covered = coverage.families.get(family)
+        is_due = covered is not None and covered.due > 0
+        if options.require is None:
+            required = family in _REQUIRED_WHERE_PLANNED and is_due
+        else:
+            required = family in options.require
+        if required:
+            yield family, covered if is_due else None
+
+
+def is_short(covered: FamilyCoverage, options: AuditOptions) -> bool:
+    """Whether less than the demanded percent of a family was checked."""
+    return covered.checked * 100 < options.min_coverage * covered.due
+
+
 def shortfalls(coverage: Coverage, options: AuditOptions) -> list[str]:
     """Sentences on required families below the demanded coverage, and what to pass."""
     reasons = []
-    for family in Family:
-        covered = coverage.families.get(family)
-        due = 0 if covered is None else covered.due
-        if options.require is None:
-            required = family in _REQUIRED_WHERE_PLANNED and due > 0
-        else:
-            required = family in options.require
-        if not required:
-            continue
-        if covered is None or not due:
+    for family, covered in required_families(coverage, options):
+        if covered is None:
             why = coverage.absent.get(family, "nothing planned")
             reasons.append(
                 f"{family} is required, but nothing of it is planned ({why}): {_WAYS_OUT[family]}"
             )
-        elif covered.checked * 100 < options.min_coverage * due:
+        elif is_short(covered, options):
             reasons.append(
-                f"{family}: {covered.checked:,} of {due:,} checked, less than the required "
+                f"{family}: {covered.checked:,} of {covered.due:,} checked, less than the required "
                 f"{options.min_coverage:g}%: {_missing(family, covered, coverage)}"
             )
     return reasons

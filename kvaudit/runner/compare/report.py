@@ -27,9 +27,8 @@ from kvaudit.core.report import (
 from kvaudit.diagnosis.pool_groups import grouped_findings
 from kvaudit.errors import InputError
 from kvaudit.runner.compare.leg import LegResult
-from kvaudit.runner.verdict import any_fails
+from kvaudit.runner.verdict import any_fails, is_short, required_families
 
-_REQUIRED_WHERE_PLANNED: Final = (Family.INDEX, Family.RECORDS, Family.BYTES)
 _WAYS_OUT: Final = {
     Family.INDEX: "give the sequences of both dumps",
     Family.RECORDS: "dump the canary columns of stamped pools",
@@ -226,24 +225,16 @@ def _why_nothing(legs: Sequence[LegResult], coverage: Coverage) -> str:
 def _shortfalls(coverage: Coverage, options: AuditOptions) -> list[str]:
     """Sentences on required families below the demanded coverage, and what to pass."""
     reasons = []
-    for family in Family:
-        covered = coverage.families.get(family)
-        due = 0 if covered is None else covered.due
-        if options.require is None:
-            required = family in _REQUIRED_WHERE_PLANNED and due > 0
-        else:
-            required = family in options.require
-        if not required:
-            continue
-        if covered is None or not due:
+    for family, covered in required_families(coverage, options):
+        if covered is None:
             why = coverage.absent.get(family, "nothing planned")
             reasons.append(
                 f"{family} is required, but nothing of it can be compared ({why}): "
                 f"{_WAYS_OUT[family]}"
             )
-        elif covered.checked * 100 < options.min_coverage * due:
+        elif is_short(covered, options):
             reasons.append(
-                f"{family}: {covered.checked:,} of {due:,} compared, less than the required "
-                f"{options.min_coverage:g}%: {_MISSING[family]}; or lower --min-coverage"
+                f"{family}: {covered.checked:,} of {covered.due:,} compared, less than the "
+                f"required {options.min_coverage:g}%: {_MISSING[family]}; or lower --min-coverage"
             )
     return reasons
