@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +15,8 @@ from kvaudit.backends.kernel_set import KernelSet, kernel_set
 from kvaudit.backends.launch_arrays import CudaArrays, HostArrays, LaunchArrays
 from kvaudit.backends.launch_binding import BindFold
 from kvaudit.backends.torch_module import torch
+
+_suspending = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,12 +71,25 @@ def on_torch_stream(device: torch.device) -> Iterator[None]:
 
 @contextmanager
 def frees_deferred(device: torch.device) -> Iterator[None]:
-    """No memory of numba-cuda's is freed on a CUDA device in this context.
+    """Nothing of a CUDA device is freed by this thread in this context.
 
-    A free by the thread that captures a graph ends the capture, and what Python collects meanwhile
-    may be an array of anyone's.
+    A free by the thread that captures a graph ends the capture: of numba-cuda's memory, or of a
+    stream, an event or a graph of anyone's, which Python may happen to collect meanwhile.
     """
     from kvaudit.kernels.cuda_module import cuda
 
-    with cuda.gpus[device.index or 0], cuda.defer_cleanup():
+    with _collection_suspended(), cuda.gpus[device.index or 0], cuda.defer_cleanup():
         yield
+
+
+@contextmanager
+def _collection_suspended() -> Iterator[None]:
+    """Python collects nothing in this context, of which there is one at a time."""
+    with _suspending:
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            yield
+        finally:
+            if collects:
+                gc.enable()

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import torch
 
 from kvaudit.backends import launch
 from kvaudit.backends.prepared_cuda import RecordedKernels
+from kvaudit.backends.recorded_work import recorded, side_stream
 from tests.helpers.lanes import IN_SIMULATOR
 from tests.helpers.torch_launches import (
     LAUNCHES,
@@ -212,7 +214,32 @@ def test_memory_that_numba_is_given_back_meanwhile_ends_no_recording() -> None:
         dropped.pop().clear()
         counter.add_(1)
 
-    recorded = RecordedKernels(enqueue, counter.device)
+    kernels = RecordedKernels(enqueue, counter.device)
     before = int(counter)
-    recorded()
+    kernels()
     assert int(counter) == before + 1
+
+
+def test_what_python_collects_meanwhile_ends_no_recording() -> None:
+    """Streams, events and graphs of anyone's, in a cycle: a collection is what lets go of them."""
+    from numba import cuda
+
+    def of_anyone() -> list[object]:
+        stream = side_stream()
+        return [stream, recorded(lambda: None, stream), cuda.stream(), torch.cuda.Event()]
+
+    counter = torch.zeros(1, dtype=torch.int64, device="cuda")
+    owned = [of_anyone() for _ in range(2)]
+
+    def enqueue() -> None:
+        cycle = owned.pop()[:]  # young: the next collection would find it
+        cycle.append(cycle)
+        del cycle
+        _ = [[number] for number in range(100_000)]
+        counter.add_(1)
+
+    kernels = RecordedKernels(enqueue, counter.device)
+    before = int(counter)
+    kernels()
+    assert int(counter) == before + 1
+    assert gc.isenabled()
