@@ -127,15 +127,13 @@ def test_a_write_folds_as_far_as_any_request_of_its_plan_reaches(device: str) ->
 def turn(arguments: dict[str, Any], *, device: str) -> None:
     """Turn every tensor by one element, so that much of what they hold is malformed.
 
-    Which slots a request writes and reads stays on a device, which writes requests in any order:
-    two that share a slot would leave either's record.
+    On a device the rows of a ring stay: they came in any order, and one that is turned depends on it.
     """
-    kept = []
-    if device == "cuda" and "out_cache_loc" in arguments:
-        plan = arguments["plan"]
-        kept = [arguments["out_cache_loc"], plan.write_offsets, plan.write_seed_slot_indices]
+    kept = (
+        [arguments["context"].violation_ring] if device == "cuda" and "context" in arguments else []
+    )
     for tensor in tensors_of(arguments):
-        if not any(tensor is other for other in kept):
+        if not any(tensor is ring for ring in kept):
             tensor.copy_(tensor.flatten().roll(1).view_as(tensor))
 
 
