@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -126,8 +125,8 @@ def diff(
 ) -> ExitCode:
     """Compare the dumps, write the report, and leave with its exit code; HELP is its help."""
     from kvaudit import api
-    from kvaudit.cli.output import output_files, write_report
-    from kvaudit.cli.screen import complain, progress
+    from kvaudit.cli.output import end_with, output_files
+    from kvaudit.cli.screen import progress
     from kvaudit.core.audit_options import AuditOptions
     from kvaudit.core.comparison import CompareOptions
 
@@ -153,12 +152,9 @@ def diff(
         read = [file.path for dataset in datasets for file in dataset.files]
         copies = output_files(output, inputs=read)
         report = api.compare(datasets, backend=backend, options=options, observer=observer)
-    if exit_zero:
-        report = replace(report, exit_code=int(ExitCode.CLEAN))
-    for error in report.left_out:
-        complain(str(error), hint=error.hint)
-    write_report(report, form=format, files=copies, color=color, quiet=quiet)
-    return ExitCode(report.exit_code)
+    return end_with(
+        report, exit_zero=exit_zero, form=format, files=copies, color=color, quiet=quiet
+    )
 
 
 def _refuse_one_file(datasets: Sequence[Dataset]) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TextIO
 
+from kvaudit.cli.exit_code import ExitCode
 from kvaudit.cli.options import ColorMode, OutputFormat
-from kvaudit.cli.screen import is_styled, width_of
+from kvaudit.cli.screen import complain, is_styled, width_of
 from kvaudit.cli.streams import write_errors_translated
 from kvaudit.errors import ConfigError, FileUnwritable
 
@@ -148,6 +149,26 @@ def write_report(
     """
     write = partial(_write, report, words=words, step=step)
     write_documents(write, form=form, files=files, color=color, quiet=quiet)
+
+
+def end_with(
+    report: Report,
+    *,
+    exit_zero: bool,
+    form: OutputFormat,
+    files: Iterable[OutputFile],
+    color: ColorMode,
+    quiet: bool,
+    words: TokenWords | None = None,
+    step: str = "",
+) -> ExitCode:
+    """Name what was left out, write the report as `write_report` does, and say how to leave."""
+    if exit_zero:
+        report = replace(report, exit_code=int(ExitCode.CLEAN))
+    for error in report.left_out:
+        complain(str(error), hint=error.hint)
+    write_report(report, form=form, files=files, color=color, quiet=quiet, words=words, step=step)
+    return ExitCode(report.exit_code)
 
 
 def write_documents(

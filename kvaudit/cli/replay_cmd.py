@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -94,7 +93,7 @@ def replay(
 
     from kvaudit import api
     from kvaudit.cli.canary_log import canary_log
-    from kvaudit.cli.output import output_files, write_report
+    from kvaudit.cli.output import end_with, output_files
     from kvaudit.cli.screen import progress
     from kvaudit.core.audit_options import AuditOptions
 
@@ -116,7 +115,6 @@ def replay(
         report = api.replay(
             run, backend=backend, options=options, environ=os.environ, observer=observer
         )
-    if exit_zero:
-        report = replace(report, exit_code=int(ExitCode.CLEAN))
-    write_report(report, form=format, files=copies, color=color, quiet=quiet)
-    return ExitCode(report.exit_code)
+    return end_with(
+        report, exit_zero=exit_zero, form=format, files=copies, color=color, quiet=quiet
+    )

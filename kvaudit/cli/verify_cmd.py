@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from kvaudit.cli.exit_code import ExitCode
 from kvaudit.cli.options import (
     Backend,
@@ -100,8 +98,8 @@ def verify(
     """Audit the files, write the report, and leave with its exit code; HELP is its help."""
     from kvaudit import api
     from kvaudit.cli.carried_options import carried_options
-    from kvaudit.cli.output import output_files, write_report
-    from kvaudit.cli.screen import complain, progress
+    from kvaudit.cli.output import end_with, output_files
+    from kvaudit.cli.screen import progress
     from kvaudit.core.audit_options import AuditOptions, Layer0
     from kvaudit.core.layout import SlotRanges
     from kvaudit.importers.tokenizer_file import read_tokenizer
@@ -127,13 +125,14 @@ def verify(
         read = [*(file.path for file in dataset.files), *beside]
         copies = output_files(output, inputs=read)
         report = api.audit(dataset, backend=backend, options=options, observer=observer)
-    if exit_zero:
-        report = replace(report, exit_code=int(ExitCode.CLEAN))
-    for error in report.left_out:
-        complain(str(error), hint=error.hint)
     carried = carried_options(expect=expect, layer0=layer0, tokenizer=tokenizer)
-    step = blame_step(report, carried=carried)
-    write_report(
-        report, form=format, files=copies, color=color, quiet=quiet, words=words, step=step
+    return end_with(
+        report,
+        exit_zero=exit_zero,
+        form=format,
+        files=copies,
+        color=color,
+        quiet=quiet,
+        words=words,
+        step=blame_step(report, carried=carried),
     )
-    return ExitCode(report.exit_code)
