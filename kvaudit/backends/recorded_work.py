@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from kvaudit.backends.cuda_errors import cuda_errors_translated
 from kvaudit.errors import DeviceFailed
 from kvaudit.kernels.cuda_module import SIMULATED, Stream, cuda
 
@@ -48,8 +49,10 @@ def recorded(enqueue: Enqueue, stream: Stream) -> Enqueue:
     if SIMULATED:
         return enqueue
     try:
-        return _Graph(enqueue, stream)
-    except Exception:  # noqa: BLE001 - the call says what is wrong with it when it is made
+        with cuda_errors_translated():
+            return _Graph(enqueue, stream)
+    except DeviceFailed:
+        # If it is the call that fails, it says so when it is made.
         return enqueue
 
 
