@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.errors import ConfigError
+
+_RANGE: Final = re.compile(r"(?P<first>[0-9]+)(?: *- *(?P<last>[0-9]+))?")
 
 
 def slot_label(slot_idx: int, page_size: int) -> str:
@@ -47,14 +51,13 @@ class SlotRanges:
             return cls(())
         pairs = []
         for part in text.split(","):
-            first, dash, last = part.strip().partition("-")
-            try:
-                pair = (int(first), int(last) if dash else int(first))
-            except ValueError:
+            found = _RANGE.fullmatch(part.strip())
+            if found is None:
                 raise ConfigError(
                     f"{text!r} is not a list of slots", hint="write 0, 0-15, 0,4-7 or none"
-                ) from None
-            if pair[0] < 0 or pair[1] < pair[0]:
+                )
+            pair = int(found["first"]), int(found["last"] or found["first"])
+            if pair[1] < pair[0]:
                 raise ConfigError(f"the range {part.strip()!r} runs backwards", hint="write A-B")
             pairs.append(pair)
         return cls.of(pairs)

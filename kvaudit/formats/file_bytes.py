@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from kvaudit.errors import FileUnreadable, LimitExceeded, NotArrow
 from kvaudit.formats.arrow_errors import NOT_ARROW_HINT, translated
+from kvaudit.formats.given_path import refuse_empty
 from kvaudit.formats.limits import LIMIT_HINT, MAX_FILE_BYTES, MAX_REMOTE_BYTES
 
 
@@ -53,10 +54,11 @@ def open_file(path: str) -> FileBytes:
     """Open a local path or a URI.
 
     Raises:
-        FileUnreadable: it is missing, is no regular file, or may not be read.
+        FileUnreadable: the path is empty, or it is missing, is no regular file, or may not be read.
         LimitExceeded: it is too large.
         NotArrow: it is empty.
     """
+    refuse_empty(path)
     return _read_remote(path) if is_remote(path) else _map_local(path)
 
 

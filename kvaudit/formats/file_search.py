@@ -11,6 +11,7 @@ from kvaudit.errors import FileUnreadable, InputError, SchemaMismatch
 from kvaudit.formats.arrow_file import open_arrow
 from kvaudit.formats.file_bytes import is_remote
 from kvaudit.formats.file_set import FileSet, FoundFile
+from kvaudit.formats.given_path import refuse_empty
 from kvaudit.formats.left_out import kind_by_name
 from kvaudit.formats.metadata_values import MetadataValues
 from kvaudit.formats.schema import EXPECTATIONS, FILE_SUFFIX, KEY_PREFIX
@@ -31,8 +32,7 @@ def find_files(paths: Sequence[str], *, companions: bool) -> FileSet:
     """
     files = FileSet()
     for path in paths:
-        if not path:
-            raise FileUnreadable("a path is empty", hint="give a file or a folder")
+        refuse_empty(path)
         _add_given(files, path, companions=companions)
     snapshots = files.snapshots()
     if not snapshots and not files.left_out:

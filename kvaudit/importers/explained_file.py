@@ -14,6 +14,7 @@ from kvaudit.core.log_report import LogReport
 from kvaudit.core.saved_report import SavedReport
 from kvaudit.diagnosis.explain_log import explain_log
 from kvaudit.errors import FileUnreadable, SchemaMismatch
+from kvaudit.formats.given_path import refuse_empty
 from kvaudit.importers.engine_log import read_engine_log
 from kvaudit.importers.log_chunks import CHUNK_BYTES
 from kvaudit.importers.saved_report import saved_report_of
@@ -32,9 +33,10 @@ def explain_path(path: str) -> SavedReport | LogReport:
     """Explain a local file.
 
     Raises:
-        FileUnreadable: it is missing, a folder, or may not be read.
+        FileUnreadable: the path is empty, or it is missing, a folder, or may not be read.
         SchemaMismatch: it is neither a report nor a log of a canary.
     """
+    refuse_empty(path)
     with _read_errors_translated(path), Path(path).open("rb") as stream:
         return explain_stream(stream, path=path)
 

@@ -10,6 +10,7 @@ from kvaudit.core.layer0_table import Layer0Table
 from kvaudit.core.observer import RunObserver, SilentObserver
 from kvaudit.core.rope import RopeLayout
 from kvaudit.errors import ConfigError, FileUnreadable
+from kvaudit.formats.given_path import refuse_empty
 from kvaudit.importers.gguf_model import gguf_weights
 from kvaudit.importers.layer0_rows import table_of_weights
 from kvaudit.importers.model_folder import folder_weights
@@ -46,6 +47,7 @@ def model_table(
     """
     if dtype is not None and dtype not in TABLE_TYPES:
         raise ConfigError(f"{dtype!r} is no type of a table", hint=f"take {', '.join(TABLE_TYPES)}")
+    refuse_empty(path)
     place = Path(path)
     if place.suffix == _GGUF:
         weights = gguf_weights(place, longest=longest)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kvaudit.errors import BackendNotInstalled, FileUnreadable, LimitExceeded, SchemaMismatch
+from kvaudit.formats.given_path import refuse_empty
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -48,7 +49,7 @@ def read_tokenizer(path: str) -> FileTokenWords:
 
     Raises:
         BackendNotInstalled: the library is missing.
-        FileUnreadable: the file is missing, a folder, or may not be read.
+        FileUnreadable: the path is empty, or the file is missing, a folder, or may not be read.
         LimitExceeded: it is larger than any tokenizer.
         SchemaMismatch: it is no tokenizer.
     """
@@ -68,6 +69,7 @@ def read_tokenizer(path: str) -> FileTokenWords:
 
 
 def _text_of(path: str) -> str:
+    refuse_empty(path)
     try:
         size = Path(path).stat().st_size
         if size > MAX_TOKENIZER_BYTES:

@@ -23,13 +23,14 @@ def test_a_slot_is_shown_in_both_numberings() -> None:
         ("4-7,0", ((0, 0), (4, 7))),
         ("0-3,4", ((0, 4),)),
         ("0-9, 2-3", ((0, 9),)),
+        ("4 - 7", ((4, 7),)),
     ],
 )
 def test_ranges_are_read_and_joined(text: str, ranges: tuple[tuple[int, int], ...]) -> None:
     assert SlotRanges.parse(text).ranges == ranges
 
 
-@pytest.mark.parametrize("text", ["x", "1-", "-3", "5-2", "1,,2", "0x1"])
+@pytest.mark.parametrize("text", ["x", "1-", "-3", "5-2", "1,,2", "0x1", "1_0", "+3", "٣"])
 def test_other_text_is_refused(text: str) -> None:
     with pytest.raises(ConfigError):
         SlotRanges.parse(text)
