@@ -24,7 +24,7 @@ class Cause(StrEnum):
     PAGES = "page permutation"
     SHIFT = "slot shift"
     STALE = "stale page"
-    TOKEN = "wrong token"  # noqa: S105 - of text
+    TOKEN = "wrong token"  # noqa: S105 - a token of text, no secret
     ZEROS = "zeros"
     NOT_FINITE = "a NaN or an infinity"
     OTHER_TYPE = "another element type"

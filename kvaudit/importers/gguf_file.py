@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvaudit.errors import BackendNotInstalled, FileUnreadable, ModelNotApplicable, SchemaMismatch
 from kvaudit.importers.weight_tensor import WeightTensor
+
+if TYPE_CHECKING:
+    from gguf import GGUFReader, ReaderTensor
 
 _SHARD: Final = re.compile(r"(.*)-\d{5}-of-(\d{5})\.gguf")
 _HINT: Final = "download the model again"
@@ -68,7 +71,7 @@ class GgufModel:
             read=read,
         )
 
-    def _dequantised(self, tensor: Any, first: int, last: int) -> NDArray[np.float32]:  # noqa: ANN401
+    def _dequantised(self, tensor: ReaderTensor, first: int, last: int) -> NDArray[np.float32]:
         import gguf
 
         try:
@@ -93,7 +96,7 @@ def _shards(path: Path) -> list[Path]:
     ]
 
 
-def _reader(path: Path) -> Any:  # noqa: ANN401 - gguf has no types
+def _reader(path: Path) -> GGUFReader:
     try:
         import gguf
     except ModuleNotFoundError as error:

@@ -75,7 +75,7 @@ class SlotColumns:
         value = int(values[self.row])
         return None if unless_all_zero and not value and not values.any() else value
 
-    def hashed_bytes(self, name: str) -> NDArray[np.uint8] | None:
+    def _hashed_bytes(self, name: str) -> NDArray[np.uint8] | None:
         """The bytes of a column that its own hash covers, shape [1, num_bytes]; None without any."""
         column = self.snapshot.kv.get(name)
         if column is None:
@@ -86,7 +86,7 @@ class SlotColumns:
         """What the bytes look like where that alone says something; zero bytes hash to 0."""
         if digests.held == 0:
             return "all zero"
-        data = self.hashed_bytes(digests.name)
+        data = self._hashed_bytes(digests.name)
         if data is None:
             return ""
         parts = []

@@ -176,11 +176,12 @@ def _known_of(v: Layer0Rows, election: TokenElection) -> list[KnownRows]:
     votes, voters = election.votes, election.voters
     sure = votes.winners[votes.winners >= 0]
     unsure = votes.first[(votes.winners < 0) & (votes.first >= 0)]
-    return [
-        KnownRows(
+
+    def known(members: NDArray[np.int64]) -> KnownRows:
+        return KnownRows(
             tokens=voters.tokens[members],
-            numbers=lambda some, members=members: v.numbers(voters.rows[members[some]]),  # type: ignore[misc]
+            numbers=lambda some: v.numbers(voters.rows[members[some]]),
             num_elements=v.num_elements,
         )
-        for members in (sure, unsure)
-    ]
+
+    return [known(sure), known(unsure)]

@@ -153,5 +153,5 @@ def test_hashed_bytes_are_those_that_are_read() -> None:
     snapshot = world.snapshot()
     column = replace(snapshot.kv["kv.k.0"], read_bytes=12)
     columns = _columns(replace(snapshot, kv={"kv.k.0": column}))
-    assert np.array_equal(columns.hashed_bytes("kv.k.0"), world.kv["kv.k.0"][7:8, :12])
-    assert columns.hashed_bytes("kv.v.0") is None
+    assert np.array_equal(columns._hashed_bytes("kv.k.0"), world.kv["kv.k.0"][7:8, :12])
+    assert columns._hashed_bytes("kv.v.0") is None
